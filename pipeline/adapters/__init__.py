@@ -1,0 +1,1 @@
+"""Every effect on the world, one module an outside thing."""

@@ -1,0 +1,1 @@
+"""Evidence as people read it: report.md and report.html, made from records alone."""

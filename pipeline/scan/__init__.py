@@ -1,0 +1,1 @@
+"""Finds future history and fixtures in any layer. Nothing that is scanned is ever executed."""
