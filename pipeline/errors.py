@@ -38,6 +38,10 @@ class StageError(PipelineError):
     exit_code = 3
 
 
+class AbsentError(StageError):
+    """A registry does not have the manifest, tag or blob that is asked for."""
+
+
 class LockedError(PipelineError):
     """Another process of the pipeline holds the lock; `where` names it."""
 
