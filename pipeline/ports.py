@@ -58,7 +58,9 @@ class PullRegistry(Protocol):
 class PushRegistry(PullRegistry, Protocol):
     """A registry that is written, with credentials of its own."""
 
-    def push_blob(self, reference: Reference, blob: Descriptor, source: BlobStore, mount_from: str | None) -> PushOutcome:
+    def push_blob(
+        self, reference: Reference, blob: Descriptor, source: BlobStore, mount_from: str | None
+    ) -> PushOutcome:
         """Make the blob exist: already there, mounted from another repository of the registry, or uploaded."""
 
     def push_manifest(self, reference: Reference, manifest: Manifest) -> None:
@@ -165,8 +167,10 @@ class BundleVerifier(Protocol):
 class GitRepository(Protocol):
     """The git command line, used to make repositories, never to inspect a hostile one."""
 
-    def keep_reachable(self, repository_path: Path, base_commit: str, destination_path: Path, refs: Mapping[str, str]) -> None:
-        """Write a fresh repository with exactly the objects that base_commit (and refs) reach, deterministic on disk."""
+    def keep_reachable(
+        self, repository_path: Path, base_commit: str, destination_path: Path, refs: Mapping[str, str]
+    ) -> None:
+        """Write a fresh repository of exactly the objects that base_commit and refs reach, deterministic on disk."""
 
 
 class Arena(Protocol):

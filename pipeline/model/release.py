@@ -22,7 +22,7 @@ CommitId = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{
 class Section(BaseModel):
     """A mapping in a file that a person wrote: frozen, no unknown keys, no guessing of types."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, regex_engine="python-re")
 
 
 class Debian(Section):

@@ -38,7 +38,11 @@ class Statement:
         """pass when observed equals expected in JSON terms (a boolean is never a number), else fail."""
         outcome = "pass" if same_json(self.expected, observed) else "fail"
         return CheckResult(
-            id=self.id, statement=self.text, expected=self.expected, observed=observed, outcome=outcome  # type: ignore[arg-type]
+            id=self.id,
+            statement=self.text,
+            expected=self.expected,
+            observed=observed,
+            outcome=outcome,  # type: ignore[arg-type]
         )
 
     def error(self, what: str) -> CheckResult:
