@@ -5,7 +5,7 @@ Each port has one contract suite under `tests/contract/` that the real adapter a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,3 +190,13 @@ class Arena(Protocol):
 
     def close(self) -> None:
         """Close the socket."""
+
+
+class Reporter(Protocol):
+    """What people see while it runs: progress on a terminal, plain lines elsewhere."""
+
+    def step(self, text: str, total: int | None = None) -> AbstractContextManager[Callable[[int], None]]:
+        """A long step; the value is called with what was done since the last call (bytes, checks)."""
+
+    def note(self, text: str) -> None:
+        """One line."""

@@ -1,0 +1,111 @@
+"""What a build would do, as a value: pure, so that tests and `nox -s plan` look at it without an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeline.config import ImageSource, Release
+from pipeline.model.reference import Reference
+from pipeline.model.release import Target
+
+BaseKind = Literal["recipe", "pinned", "image"]
+
+
+@dataclass(frozen=True)
+class PlannedImage:
+    """One image: where it will be, what it is made from, and the layers that are added to that."""
+
+    source: ImageSource
+    reference: Reference
+    base_kind: BaseKind
+    base: str
+    layers: tuple[str, ...]
+
+    @property
+    def id(self) -> str:
+        """The image's id."""
+        return self.source.id
+
+    @property
+    def repository(self) -> Reference:
+        """Where it is pushed, without a tag."""
+        return Reference(self.reference.registry, self.reference.repository)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A release on one target; images in an order in which each follows its base."""
+
+    release: Release
+    target_name: str
+    target: Target
+    images: tuple[PlannedImage, ...]
+
+    def image(self, image_id: str) -> PlannedImage:
+        """The planned image of that id."""
+        return next(image for image in self.images if image.id == image_id)
+
+
+def make_plan(release: Release, target_name: str | None) -> Plan:
+    """Resolve a release for a target; ConfigError when the target does not exist."""
+    name, target = release.target(target_name)
+    images = tuple(_plan_image(release, target, source) for source in release.images)
+    return Plan(release, name, target, images)
+
+
+def _plan_image(release: Release, target: Target, source: ImageSource) -> PlannedImage:
+    reference = _reference(target, source.id, release.file.release)
+    if source.id in target.pinned:
+        return PlannedImage(source, reference, "pinned", target.pinned[source.id], ())
+    names = tuple(layer.name for layer in source.definition.layers)
+    if source.released.base is not None:
+        return PlannedImage(source, reference, "image", source.released.base, names)
+    assert source.task is not None, "config refuses a repair without a task"
+    recipe = f"{source.task.repository.project} {source.task.repository.base_version}"
+    return PlannedImage(source, reference, "recipe", recipe, (*names, "task"))
+
+
+def _reference(target: Target, image_id: str, date: str) -> Reference:
+    # one repository an image where the target's name has a place for it; else one repository and a tag an image
+    if "{image}" in target.repository:
+        return Reference(target.registry, target.repository.replace("{image}", image_id), date)
+    return Reference(target.registry, target.repository, f"{image_id}-{date}")
+
+
+def render_plan(plan: Plan) -> str:
+    """The plan as `nox -s plan` prints it."""
+    lines = [
+        f"release {plan.release.file.release} on target {plan.target_name!r} ({plan.target.kind}, {plan.target.registry})",
+        f"signed by {plan.target.identity.subject}",
+    ]
+    for image in plan.images:
+        lines += [
+            "",
+            f"{image.id}: {image.source.definition.title}",
+            *(f"  {line}" for line in _image_lines(plan, image)),
+        ]
+    lines += ["", "policies:"]
+    lines += [f"  {policy.id:20} {policy.severity:8} {policy.statement}" for policy in plan.release.policies]
+    return "\n".join(lines)
+
+
+def _image_lines(plan: Plan, image: PlannedImage) -> list[str]:
+    definition = image.source.definition
+    origin = {
+        "recipe": f"rebuilt from the sdists of {image.base}; its future history is stripped",
+        "pinned": f"{image.base}, used as it is",
+        "image": f"image {image.base} of this release",
+    }[image.base_kind]
+    lines = [f"base:     {origin}"]
+    if image.base_kind == "recipe" and definition.debian:
+        lines.append(f"root:     Debian {definition.debian.suite}: {', '.join(definition.debian.packages)}")
+    if image.layers:
+        lines.append(f"adds:     {', '.join(image.layers)}")
+    return [
+        *lines,
+        f"starts:   {' '.join(definition.runtime.cmd)} on port {definition.runtime.port}",
+        f"checks:   suite {definition.suite!r}, before publication and after the anonymous pull",
+        f"keeps out: {', '.join(definition.fixtures.paths)}",
+        f"tag:      {image.reference}",
+    ]

@@ -1,0 +1,95 @@
+"""The attestations that hang on a digest: fetched as referrers, each verified, at most one of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.errors import HostileInputError, IntegrityError
+from pipeline.model import attestation
+from pipeline.model.attachment import load_referrer
+from pipeline.model.attestation import MAX_BUNDLE_BYTES
+from pipeline.model.digest import digest_of
+from pipeline.model.oci import SIGSTORE_BUNDLE, Descriptor
+from pipeline.model.reference import Reference
+from pipeline.model.stages import Attached, AttestationKind
+from pipeline.ports import Attested, BundleVerifier, PullRegistry
+
+PREDICATE_TYPES: Mapping[AttestationKind, str] = {
+    "signature": attestation.COSIGN_SIGN,
+    "provenance": attestation.SLSA_PROVENANCE,
+    "sbom": attestation.CYCLONEDX_BOM,
+    "scan": attestation.SCAN_RESULT,
+    "checks": attestation.TEST_RESULT,
+    "summary": attestation.VERIFICATION_SUMMARY,
+}
+KINDS = tuple(PREDICATE_TYPES)
+MAX_REFERRERS = 64
+_KIND_OF = {predicate_type: kind for kind, predicate_type in PREDICATE_TYPES.items()}
+
+
+@dataclass(frozen=True)
+class FoundAttestation:
+    """A verified attestation and the referrer manifest that carries it."""
+
+    referrer: Descriptor
+    attested: Attested
+
+
+def fetch_attestations(
+    pinned: Reference, registry: PullRegistry, verifier: BundleVerifier
+) -> Mapping[AttestationKind, FoundAttestation]:
+    """Every attestation of a kind that we make; IntegrityError when one does not verify, or two are of one kind.
+
+    Bundles with other predicate types are somebody else's and are left alone.
+    """
+    found: dict[AttestationKind, FoundAttestation] = {}
+    for descriptor in _bundle_referrers(pinned, registry):
+        predicate_type, bundle = _fetch_bundle(pinned, descriptor, registry)
+        kind = _KIND_OF.get(predicate_type)
+        if kind is None:
+            continue
+        if kind in found:
+            raise IntegrityError(
+                f"two {kind} attestations on one digest: {found[kind].referrer.digest} and {descriptor.digest}",
+                where=str(pinned),
+                remedy="remove the one that this release did not make",
+            )
+        attested = verifier.verify(bundle, subject_digest=pinned.digest or "", predicate_type=predicate_type)
+        found[kind] = FoundAttestation(descriptor, attested)
+    return found
+
+
+def require_all(found: Mapping[AttestationKind, FoundAttestation], pinned: Reference) -> None:
+    """IntegrityError that names every kind that is missing."""
+    missing = [kind for kind in KINDS if kind not in found]
+    if missing:
+        raise IntegrityError(
+            f"attestations are missing: {', '.join(missing)}", where=str(pinned), remedy="run: nox -s publish"
+        )
+
+
+def attached(kind: AttestationKind, found: FoundAttestation) -> Attached:
+    """The record of an attestation."""
+    return Attached(
+        kind=kind,
+        predicate_type=found.attested.predicate_type,
+        referrer_digest=found.referrer.digest,
+        bundle_digest=digest_of(found.attested.bundle),
+        bundle_bytes=len(found.attested.bundle),
+    )
+
+
+def _bundle_referrers(pinned: Reference, registry: PullRegistry) -> list[Descriptor]:
+    referrers = [d for d in registry.fetch_referrers(pinned) if d.artifact_type == SIGSTORE_BUNDLE]
+    if len(referrers) > MAX_REFERRERS:
+        raise HostileInputError(f"{len(referrers)} bundles on one digest; the limit is {MAX_REFERRERS}", where=str(pinned))
+    return referrers
+
+
+def _fetch_bundle(pinned: Reference, descriptor: Descriptor, registry: PullRegistry) -> tuple[str, bytes]:
+    manifest = registry.fetch_manifest(pinned.with_digest(descriptor.digest))
+    referrer = load_referrer(manifest, pinned.digest or "")
+    if referrer.bundle.size > MAX_BUNDLE_BYTES:
+        raise HostileInputError(f"a bundle of {referrer.bundle.size} bytes", where=f"{pinned}, {descriptor.digest}")
+    return referrer.predicate_type, b"".join(registry.fetch_blob(pinned, referrer.bundle))
