@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.errors import HostileInputError, IntegrityError
+from pipeline.model.attestation import MAX_BUNDLE_BYTES
 from pipeline.model.digest import digest_of
 from pipeline.model.oci import OCI_EMPTY, OCI_MANIFEST, SIGSTORE_BUNDLE, Descriptor, Manifest
 from pipeline.model.record import canonical_json
 
 EMPTY_CONFIG = b"{}"
-MAX_BUNDLE_BYTES = 32 << 20
 CREATED = "org.opencontainers.image.created"
 CONTENT = "dev.sigstore.bundle.content"
 PREDICATE_TYPE = "dev.sigstore.bundle.predicateType"
@@ -26,7 +26,7 @@ _TIME = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]
 
 
 @dataclass(frozen=True)
-class Attachment:
+class Referrer:
     """What a referrer's annotations say of its bundle. The bundle itself is the truth; these only help to find it."""
 
     subject_digest: str
@@ -35,7 +35,7 @@ class Attachment:
     bundle: Descriptor
 
 
-def make_attachment(bundle: bytes, subject: Descriptor, predicate_type: str, signed_at: str) -> Manifest:
+def make_referrer(subject: Descriptor, bundle: bytes, predicate_type: str, signed_at: str) -> Manifest:
     """The referrer manifest of a bundle (JSON bytes) about `subject`.
 
     `signed_at` is the bundle's signed time, `YYYY-MM-DDTHH:MM:SSZ`: no clock is read, so the manifest is the same every
@@ -60,12 +60,12 @@ def make_attachment(bundle: bytes, subject: Descriptor, predicate_type: str, sig
     return Manifest(canonical_json(document), OCI_MANIFEST)
 
 
-def is_attachment(referrer: Descriptor) -> bool:
-    """Whether a referrer says that it is a Sigstore bundle."""
-    return referrer.artifact_type == SIGSTORE_BUNDLE
+def is_bundle(descriptor: Descriptor) -> bool:
+    """Whether a referrer's descriptor says that it is a Sigstore bundle."""
+    return descriptor.artifact_type == SIGSTORE_BUNDLE
 
 
-def load_attachment(manifest: Manifest, subject_digest: str) -> Attachment:
+def load_referrer(manifest: Manifest, subject_digest: str) -> Referrer:
     """Read a referrer manifest back; its `bundle` is the blob to fetch.
 
     IntegrityError when it is about another subject, HostileInputError when it is not in cosign's layout.
@@ -86,7 +86,7 @@ def load_attachment(manifest: Manifest, subject_digest: str) -> Attachment:
         raise HostileInputError(f"not a Sigstore bundle in cosign's layout: {', '.join(wrong)}", where=where)
     if not 0 < view.layers[0].size <= MAX_BUNDLE_BYTES:
         raise HostileInputError(f"a bundle of {view.layers[0].size} bytes", where=where)
-    return Attachment(subject_digest, annotations[PREDICATE_TYPE], annotations[CREATED], view.layers[0])
+    return Referrer(subject_digest, annotations[PREDICATE_TYPE], annotations[CREATED], view.layers[0])
 
 
 def _descriptor(media_type: str, digest: str, size: int) -> dict[str, Any]:
