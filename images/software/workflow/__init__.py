@@ -1,0 +1,1 @@
+"""32 procedural workflow cases: eight families, generated and graded in server memory."""
