@@ -1,0 +1,204 @@
+"""Wheels into entries of a layer: checked against their RECORD, never executed, without what no program reads.
+
+Format: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+"""
+
+from __future__ import annotations
+
+import base64
+import configparser
+import csv
+import email.parser
+import hashlib
+import io
+import re
+import stat
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.derive.layer import Entry
+from pipeline.embedded.filecache import FileCache
+from pipeline.embedded.locks import LockedWheel, normal_name
+from pipeline.errors import HostileInputError
+from pipeline.model.material import Material
+
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 256 << 20
+MAX_WHEEL_BYTES = 512 << 20
+
+# Test suites, type stubs, and the sources and archives of compiled modules: nothing imports them. numpy/testing and
+# numpy/_core/tests/_natype.py are imported by other modules, so they stay.
+_DROPPED = re.compile(
+    r"(?:.*/)?tests?/(?!_natype\.py$)(?!.*(?:^|/)_natype\.py$).*|.*\.(?:pyi|pyx|pxd|pxi|c|cc|cpp|h|hpp|f|f90|a|lib|pc)$|(?:.*/)?__pycache__/.*"
+)
+_SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+_SCRIPT = """#!/usr/bin/python3
+import sys
+
+from {module} import {attribute}
+
+if __name__ == "__main__":
+    sys.exit({call}())
+"""
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where wheels go in an image, relative: modules, and scripts unless that is empty (then there are none)."""
+
+    modules: str
+    scripts: str = ""
+
+
+def make_entries(
+    wheels: Sequence[LockedWheel], destination: Destination, cache: FileCache
+) -> tuple[tuple[Entry, ...], tuple[Material, ...]]:
+    """Unpack cached wheels; returns entries (owner root) and one material a wheel.
+
+    HostileInputError for a wheel that is damaged, leaves its folder, differs from its RECORD or is another project.
+    """
+    entries = [entry for wheel in wheels for entry in _unpack(wheel, destination, cache.read(wheel.sha256))]
+    return tuple(entries), tuple(make_material(wheel) for wheel in wheels)
+
+
+def make_material(wheel: LockedWheel) -> Material:
+    """What provenance says of a wheel."""
+    uri = f"pkg:pypi/{normal_name(wheel.name)}@{wheel.version}"
+    return Material(uri=uri, name=wheel.name, version=wheel.version, kind="wheel", digests={"sha256": wheel.sha256})
+
+
+def _unpack(wheel: LockedWheel, destination: Destination, data: bytes) -> Iterator[Entry]:
+    where = f"{wheel.name} {wheel.version}"
+    files = _read_files(data, where)
+    info = _dist_info(files, wheel, where)
+    _check_record(files, f"{info}/RECORD", where)
+    kept = {name: file for name, file in files.items() if not _DROPPED.fullmatch(name)}
+    placed = {name: path for name in kept if (path := _place(name, info, destination))}
+    for name, path in placed.items():
+        content, mode = kept[name]
+        if name == f"{info}/RECORD":
+            content = _record_of(content, set(placed))
+        if path.startswith(f"{destination.scripts}/") and content.startswith(b"#!python"):
+            content = b"#!/usr/bin/python3" + content[len(b"#!python") :]
+        yield Entry(path, data=content, mode=mode)
+    if destination.scripts:
+        yield from _console_scripts(files.get(f"{info}/entry_points.txt", (b"", 0))[0], destination.scripts, where)
+
+
+def _read_files(data: bytes, where: str) -> dict[str, tuple[bytes, int]]:
+    """Every file of the archive, with 0755 or 0644."""
+    files: dict[str, tuple[bytes, int]] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            items = archive.infolist()
+            total = sum(item.file_size for item in items)
+            if len(items) > MAX_FILES or total > MAX_WHEEL_BYTES:
+                raise HostileInputError(f"a wheel of {len(items)} files and {total} bytes", where=where)
+            for item in items:
+                if item.is_dir():
+                    continue
+                _check_name(item, files, where)
+                executable = item.external_attr >> 16 & 0o111
+                with archive.open(item) as stream:
+                    content = stream.read(item.file_size + 1)
+                files[item.filename] = (content, 0o755 if executable else 0o644)
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as error:
+        raise HostileInputError(f"a damaged wheel: {error}", where=where) from error
+    return files
+
+
+def _check_name(item: zipfile.ZipInfo, files: dict[str, tuple[bytes, int]], where: str) -> None:
+    name, mode = item.filename, item.external_attr >> 16
+    parts = name.split("/")
+    if {"", ".", ".."} & set(parts) or "\\" in name or "\0" in name or name in files:
+        raise HostileInputError(f"an unsafe or repeated name in a wheel: {name!r}", where=where)
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise HostileInputError(f"not a regular file in a wheel: {name!r}", where=where)
+    if item.file_size > MAX_FILE_BYTES:
+        raise HostileInputError(f"a file of {item.file_size} bytes in a wheel: {name!r}", where=where)
+
+
+def _dist_info(files: dict[str, tuple[bytes, int]], wheel: LockedWheel, where: str) -> str:
+    folders = {name.partition("/")[0] for name in files if re.match(r"[^/]+\.dist-info/", name)}
+    if len(folders) != 1:
+        raise HostileInputError(f"a wheel with {len(folders)} .dist-info folders", where=where)
+    folder = folders.pop()
+    metadata = email.parser.BytesHeaderParser().parsebytes(files.get(f"{folder}/METADATA", (b"", 0))[0])
+    name, version = str(metadata.get("Name", "")), str(metadata.get("Version", ""))
+    if normal_name(name) != normal_name(wheel.name) or version != wheel.version:
+        raise HostileInputError(f"the wheel is {name} {version}, not what the lock says", where=where)
+    return folder
+
+
+def _check_record(files: dict[str, tuple[bytes, int]], record: str, where: str) -> None:
+    rows = _rows(files.get(record, (b"", 0))[0], where)
+    expected = {row[0]: row[1] for row in rows if len(row) == 3}
+    unlisted = {name for name in files if name not in expected and not name.endswith(_SIGNATURES)}
+    if unlisted:
+        raise HostileInputError(f"a wheel holds what its RECORD does not list: {min(unlisted)!r}", where=where)
+    for name, hashed in expected.items():
+        if name == record or name.endswith(_SIGNATURES):
+            continue
+        if name not in files or not _has_hash(files[name][0], hashed):
+            raise HostileInputError(f"a file of a wheel differs from its RECORD: {name!r}", where=where)
+
+
+def _has_hash(content: bytes, hashed: str) -> bool:
+    algorithm, _, value = hashed.partition("=")
+    if algorithm not in ("sha256", "sha384", "sha512"):
+        return False
+    digest = hashlib.new(algorithm, content).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == value
+
+
+def _rows(raw: bytes, where: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(raw.decode("utf-8"))))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise HostileInputError(f"an unreadable RECORD: {error}", where=where) from error
+
+
+def _record_of(raw: bytes, names: set[str]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(row for row in _rows(raw, "RECORD") if row and row[0] in names)
+    return out.getvalue().encode()
+
+
+def _place(name: str, info: str, destination: Destination) -> str:
+    """The path in the image; empty for what is not installed."""
+    data_folder = info.removesuffix(".dist-info") + ".data/"
+    if not name.startswith(data_folder):
+        return f"{destination.modules}/{name}"
+    scheme, _, rest = name.removeprefix(data_folder).partition("/")
+    if scheme in ("purelib", "platlib"):
+        return f"{destination.modules}/{rest}"
+    if scheme == "scripts" and destination.scripts:
+        return f"{destination.scripts}/{rest}"
+    # Headers, and data outside of the package (manual pages, desktop files), serve no program in the image.
+    return ""
+
+
+def _console_scripts(raw: bytes, folder: str, where: str) -> Iterator[Entry]:
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(raw.decode("utf-8"))
+    except (UnicodeDecodeError, configparser.Error) as error:
+        raise HostileInputError(f"unreadable entry points: {error}", where=where) from error
+    for name, target in sorted(parser["console_scripts"].items() if parser.has_section("console_scripts") else ()):
+        match = re.fullmatch(r"([A-Za-z_][\w.]*)\s*:\s*([A-Za-z_]\w*)((?:\.\w+)*)(?:\s*\[.*\])?", target)
+        if match is None or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+            raise HostileInputError(f"an unsafe entry point: {name} = {target}", where=where)
+        script = _SCRIPT.format(module=match[1], attribute=match[2], call=match[2] + match[3])
+        yield Entry(f"{folder}/{name}", data=script.encode(), mode=0o755)
+
+
+def overlay_entries(folder_path: Path, destination: Destination) -> tuple[Entry, ...]:
+    """Our own modules that stand beside the wheels of a lock: the `.py` files of a folder."""
+    paths = sorted(folder_path.rglob("*.py")) if folder_path.is_dir() else []
+    modules = destination.modules
+    return tuple(
+        Entry(f"{modules}/{path.relative_to(folder_path).as_posix()}", data=path.read_bytes()) for path in paths
+    )
