@@ -1,0 +1,204 @@
+"""A workspace put back to its snapshot in milliseconds, without trusting anything that an agent can forge.
+
+After a restore, a table holds what the kernel says of every path: device, inode, change time and the rest. Only the
+kernel writes a change time, on every change of content, name, link, mode, owner or attribute, so at the next restore a
+path whose row is unchanged is untouched, and every other one is put back, as a new inode when it is a file.
+Two guards make that sound (docs/adr/0009): a probe shows that this file system keeps change times for all kinds of
+write, and no command starts within the clock tick of the table. Without a trusted table all content is compared.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+
+from arena.agent import Agent
+from arena.changetimes import keeps_change_times
+from arena.remove import clear_attributes, remove
+from arena.snapshot import ROOT, Entry, Snapshot
+
+Row = tuple[int, ...]
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_COMPARE_BYTES = 1 << 20
+_LONGEST_TICK_S = 0.05
+
+
+class Workspace:
+    """The directory `path`, its snapshot, and the table of the last restore."""
+
+    def __init__(self, path: str, snapshot: Snapshot, agent: Agent) -> None:
+        self.path, self._snapshot, self._agent = path, snapshot, agent
+        self._table: dict[str, Row] = {}
+        self._keeps_change_times: bool | None = None
+        self.restored: tuple[str, ...] = ()
+
+    def restore(self) -> None:
+        """Make it equal to the snapshot. No process of the agent may be alive.
+
+        `restored` then names what was put back or removed.
+        """
+        if self._keeps_change_times is None:
+            self._keeps_change_times = keeps_change_times(self.path)
+        known = self._table if self._keeps_change_times else {}
+        self._table = {}
+        walk = _Restore(self._snapshot, self._agent, known)
+        directory_fd = os.open(self.path, _DIRECTORY)
+        try:
+            walk.directory(directory_fd, ROOT)
+        finally:
+            os.close(directory_fd)
+        self._table, self.restored = walk.table, tuple(walk.restored)
+
+    def settle(self) -> None:
+        """Wait until the clock tick of the newest row is over; call it before a command may change anything."""
+        newest_ns = max((row[_CTIME] for row in self._table.values()), default=0)
+        deadline = time.monotonic() + _LONGEST_TICK_S
+        while time.clock_gettime_ns(_COARSE_CLOCK) <= newest_ns:
+            if time.monotonic() > deadline:
+                # The clock was set back: no change time tells anything now.
+                self._table = {}
+                return
+            time.sleep(0.0005)
+
+
+class _Restore:
+    """One walk over the snapshot's directories, which are never deeper than the image made them."""
+
+    def __init__(self, snapshot: Snapshot, agent: Agent, known: Mapping[str, Row]) -> None:
+        self._snapshot, self._agent, self._known = snapshot, agent, known
+        self.table: dict[str, Row] = {}
+        self.restored: list[str] = []
+
+    def directory(self, directory_fd: int, path: str) -> None:
+        """Restore an open directory and all below it, then note its row."""
+        entry, names = self._snapshot.entries[path], self._snapshot.names[path]
+        before = os.fstat(directory_fd)
+        if self._known.get(path) != row_of(before):
+            self._own(directory_fd, entry)
+            for name in os.listdir(directory_fd):
+                if name not in names:
+                    remove(name, directory_fd)
+                    self.restored.append(_join(path, name))
+        for name in sorted(names):
+            self._child(directory_fd, name, _join(path, name))
+        after = os.fstat(directory_fd)
+        if after.st_mtime_ns != entry.mtime_ns and path != ROOT:
+            os.utime(directory_fd, ns=(entry.mtime_ns, entry.mtime_ns))
+            after = os.fstat(directory_fd)
+        self.table[path] = row_of(after)
+
+    def _child(self, directory_fd: int, name: str, path: str) -> None:
+        entry, state = self._snapshot.entries[path], _state(name, directory_fd)
+        if entry.kind == "dir":
+            self._child_directory(directory_fd, name, path, state)
+        elif state is not None and self._is_same(directory_fd, name, path, entry, state):
+            self.table[path] = row_of(state)
+        else:
+            self._replace(directory_fd, name, path, entry, state)
+
+    def _child_directory(self, parent_fd: int, name: str, path: str, state: os.stat_result | None) -> None:
+        if state is None or not stat.S_ISDIR(state.st_mode):
+            if state is not None:
+                remove(name, parent_fd)
+            os.mkdir(name, 0o700, dir_fd=parent_fd)
+            self.restored.append(path)
+        directory_fd = os.open(name, _DIRECTORY, dir_fd=parent_fd)
+        try:
+            self.directory(directory_fd, path)
+        finally:
+            os.close(directory_fd)
+
+    def _is_same(self, directory_fd: int, name: str, path: str, entry: Entry, state: os.stat_result) -> bool:
+        known = self._known.get(path)
+        if known is not None:
+            return known == row_of(state)
+        if not self._looks_same(entry, state):
+            return False
+        if entry.kind == "symlink":
+            return os.readlink(name, dir_fd=directory_fd) == entry.target
+        return self._has_same_content(directory_fd, name, entry)
+
+    def _looks_same(self, entry: Entry, state: os.stat_result) -> bool:
+        kind_is_same = stat.S_ISLNK(state.st_mode) if entry.kind == "symlink" else stat.S_ISREG(state.st_mode)
+        owner_is_same = (state.st_uid, state.st_gid, state.st_nlink) == (self._agent.uid, self._agent.gid, 1)
+        if entry.kind == "symlink":
+            return kind_is_same and owner_is_same
+        shape = (stat.S_IMODE(state.st_mode), state.st_size, state.st_mtime_ns)
+        return kind_is_same and owner_is_same and shape == (entry.mode, entry.size, entry.mtime_ns)
+
+    def _has_same_content(self, directory_fd: int, name: str, entry: Entry) -> bool:
+        file_fd = os.open(name, _READ, dir_fd=directory_fd)
+        try:
+            if os.listxattr(file_fd):
+                return False
+            done = 0
+            while done < entry.size:
+                ours = os.pread(self._snapshot.fd, min(_COMPARE_BYTES, entry.size - done), entry.offset + done)
+                if not ours or os.pread(file_fd, len(ours), done) != ours:
+                    return False
+                done += len(ours)
+            return True
+        finally:
+            os.close(file_fd)
+
+    def _replace(self, directory_fd: int, name: str, path: str, entry: Entry, state: os.stat_result | None) -> None:
+        """A new inode: the old one may have other names, open writes or attributes."""
+        if state is not None:
+            remove(name, directory_fd)
+        if entry.kind == "symlink":
+            os.symlink(entry.target, name, dir_fd=directory_fd)
+            os.chown(name, self._agent.uid, self._agent.gid, dir_fd=directory_fd, follow_symlinks=False)
+            os.utime(name, ns=(entry.mtime_ns, entry.mtime_ns), dir_fd=directory_fd, follow_symlinks=False)
+            self.table[path] = row_of(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
+        else:
+            self.table[path] = self._write(directory_fd, name, entry)
+        self.restored.append(path)
+
+    def _write(self, directory_fd: int, name: str, entry: Entry) -> Row:
+        file_fd = os.open(name, _CREATE, 0o600, dir_fd=directory_fd)
+        try:
+            done = 0
+            while done < entry.size:
+                sent = os.sendfile(file_fd, self._snapshot.fd, entry.offset + done, entry.size - done)
+                if sent == 0:
+                    raise OSError("the snapshot ended early")
+                done += sent
+            os.fchown(file_fd, self._agent.uid, self._agent.gid)
+            os.fchmod(file_fd, entry.mode)
+            os.utime(file_fd, ns=(entry.mtime_ns, entry.mtime_ns))
+            return row_of(os.fstat(file_fd))
+        finally:
+            os.close(file_fd)
+
+    def _own(self, directory_fd: int, entry: Entry) -> None:
+        # Attributes first: a default access list would be inherited by what is made below.
+        clear_attributes(directory_fd)
+        os.fchown(directory_fd, self._agent.uid, self._agent.gid)
+        os.fchmod(directory_fd, entry.mode)
+
+
+_CTIME = 7
+_COARSE_CLOCK = 5
+
+
+def row_of(state: os.stat_result) -> Row:
+    """What the kernel says of an inode; all but the access time."""
+    return (
+        state.st_dev, state.st_ino, state.st_mode, state.st_uid, state.st_gid, state.st_nlink, state.st_size,
+        state.st_ctime_ns, state.st_mtime_ns,
+    )  # fmt: skip
+
+
+def _state(name: str, directory_fd: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
