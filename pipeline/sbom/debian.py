@@ -76,9 +76,9 @@ def _check_databases(root: RootView, system: OperatingSystem) -> None:
 
 
 def _installed(paragraph: Deb822) -> bool:
-    """Files of status.d have no Status field; in status only `ok installed` is on disk, the rest are leftovers."""
+    """Whether files are on disk: unpacked and half-configured ones are. Files of status.d have no Status field."""
     status = paragraph.get("Status")
-    return status is None or status.split()[1:] == ["ok", "installed"]
+    return status is None or status.split()[-1:] not in ([], ["not-installed"], ["config-files"])
 
 
 def _package(root: RootView, system: OperatingSystem, file: FoundFile, paragraph: Deb822) -> Package:

@@ -70,12 +70,13 @@ STATUS = "\n".join(
         deb("perl", "5.36.0-7"),
         deb("debconf", "1.5.82", arch="all"),
         deb("tzdata", "2024a-0+deb12u1~rc1", arch="all"),
+        deb("waiting", "1.0", status="install ok unpacked"),
     ]
 )
 NO_PACKAGES = "\n".join(
     [
         deb("removed", "1.0", status="deinstall ok config-files"),
-        deb("broken", "1.0", status="install ok half-installed"),
+        deb("never", "1.0", status="purge ok not-installed"),
     ]
 )
 EDITABLE = json.dumps({"url": "file:///workspace/tool", "dir_info": {"editable": True}})
@@ -125,7 +126,8 @@ MIDDLE: list[Entry] = [
         "numpy",
         "2.1.0",
         extra="License-Expression: BSD-3-Clause AND (MIT OR Zlib)\nRequires-Dist: upgraded>=2\n"
-        "Requires-Dist: no-such; sys_platform == 'win32'\nRequires-Dist: scipy; extra == 'all'\nRequires-Dist: Six.Move",
+        "Requires-Dist: no-such; sys_platform == 'win32'\nRequires-Dist: scipy; extra == 'all'\n"
+        "Requires-Dist: Six.Move",
     ),
     *dist(LOCAL, "scipy", "1.14.0", extra="Classifier: License :: OSI Approved :: BSD License"),
     *dist(LOCAL, "six-move", "1.0"),
@@ -155,7 +157,6 @@ TOP: list[Entry] = [
     *dist("root/.local/lib/python3.11/site-packages", "websockets", "15.0"),
     *dist("home/agent/.local/lib/python3.12/site-packages", "websockets", "14.2"),
     egg("opt/old/lib/python2.7/site-packages/ancient-0.1-py2.7.egg-info", "ancient", "0.1"),
-    egg("opt/old/lib/python2.7/site-packages/older.egg-info/PKG-INFO", "older", "0.0.1"),
     conda("openssl", "3.3.0"),
     conda("python", "3.11.9"),
     conda("pandas", "2.2.2", "py311_0"),
@@ -176,6 +177,7 @@ EXPECTED: set[tuple[str, str]] = {
             "perl@5.36.0-7?arch=amd64",
             "debconf@1.5.82?arch=all",
             "tzdata@2024a-0%2Bdeb12u1~rc1?arch=all",
+            "waiting@1.0?arch=amd64",
         )
     ),
     *(
@@ -215,7 +217,6 @@ EXPECTED: set[tuple[str, str]] = {
     ("pkg:pypi/websockets@15.0", "/root/.local/lib/python3.11/site-packages/websockets-15.0.dist-info"),
     ("pkg:pypi/websockets@14.2", "/home/agent/.local/lib/python3.12/site-packages/websockets-14.2.dist-info"),
     ("pkg:pypi/ancient@0.1", "/opt/old/lib/python2.7/site-packages/ancient-0.1-py2.7.egg-info"),
-    ("pkg:pypi/older@0.0.1", "/opt/old/lib/python2.7/site-packages/older.egg-info"),
     ("pkg:pypi/legacy@9.9", "/workspace/legacy/legacy.egg-info"),
     ("pkg:conda/openssl@3.3.0?build=h0_0&subdir=linux-64", f"/{CONDA}/conda-meta/openssl-3.3.0-h0_0.json"),
     ("pkg:conda/python@3.11.9?build=h0_0&subdir=linux-64", f"/{CONDA}/conda-meta/python-3.11.9-h0_0.json"),
