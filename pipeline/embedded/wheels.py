@@ -12,27 +12,19 @@ import email.parser
 import hashlib
 import io
 import re
-import stat
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.derive.layer import Entry
+from pipeline.embedded.archives import ArchivedFile, read_archive
 from pipeline.embedded.filecache import FileCache
 from pipeline.embedded.locks import LockedWheel, normal_name
 from pipeline.errors import HostileInputError
 from pipeline.model.material import Material
 
-MAX_FILES = 20_000
-MAX_FILE_BYTES = 256 << 20
-MAX_WHEEL_BYTES = 512 << 20
-
-# Test suites, type stubs, and the sources and archives of compiled modules: nothing imports them. numpy/testing and
-# numpy/_core/tests/_natype.py are imported by other modules, so they stay.
-_DROPPED = re.compile(
-    r"(?:.*/)?tests?/(?!_natype\.py$)(?!.*(?:^|/)_natype\.py$).*|.*\.(?:pyi|pyx|pxd|pxi|c|cc|cpp|h|hpp|f|f90|a|lib|pc)$|(?:.*/)?__pycache__/.*"
-)
+# Test suites, type stubs, and the sources and archives of compiled modules: nothing imports them.
+_DROPPED = re.compile(r"(?:.*/)?(?:tests?|__pycache__)/.*|.*\.(?:pyi|pyx|pxd|pxi|c|cc|cpp|h|hpp|f|f90|a|lib|pc)$")
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 _SCRIPT = """#!/usr/bin/python3
 import sys
@@ -71,69 +63,36 @@ def make_material(wheel: LockedWheel) -> Material:
 
 def _unpack(wheel: LockedWheel, destination: Destination, data: bytes) -> Iterator[Entry]:
     where = f"{wheel.name} {wheel.version}"
-    files = _read_files(data, where)
+    files = read_archive(data, where)
     info = _dist_info(files, wheel, where)
     _check_record(files, f"{info}/RECORD", where)
     kept = {name: file for name, file in files.items() if not _DROPPED.fullmatch(name)}
     placed = {name: path for name in kept if (path := _place(name, info, destination))}
     for name, path in placed.items():
-        content, mode = kept[name]
+        content = kept[name].data
         if name == f"{info}/RECORD":
             content = _record_of(content, set(placed))
         if path.startswith(f"{destination.scripts}/") and content.startswith(b"#!python"):
             content = b"#!/usr/bin/python3" + content[len(b"#!python") :]
-        yield Entry(path, data=content, mode=mode)
+        yield Entry(path, data=content, mode=kept[name].mode)
     if destination.scripts:
-        yield from _console_scripts(files.get(f"{info}/entry_points.txt", (b"", 0))[0], destination.scripts, where)
+        yield from _console_scripts(_data(files, f"{info}/entry_points.txt"), destination.scripts, where)
 
 
-def _read_files(data: bytes, where: str) -> dict[str, tuple[bytes, int]]:
-    """Every file of the archive, with 0755 or 0644."""
-    files: dict[str, tuple[bytes, int]] = {}
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            items = archive.infolist()
-            total = sum(item.file_size for item in items)
-            if len(items) > MAX_FILES or total > MAX_WHEEL_BYTES:
-                raise HostileInputError(f"a wheel of {len(items)} files and {total} bytes", where=where)
-            for item in items:
-                if item.is_dir():
-                    continue
-                _check_name(item, files, where)
-                executable = item.external_attr >> 16 & 0o111
-                with archive.open(item) as stream:
-                    content = stream.read(item.file_size + 1)
-                files[item.filename] = (content, 0o755 if executable else 0o644)
-    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as error:
-        raise HostileInputError(f"a damaged wheel: {error}", where=where) from error
-    return files
-
-
-def _check_name(item: zipfile.ZipInfo, files: dict[str, tuple[bytes, int]], where: str) -> None:
-    name, mode = item.filename, item.external_attr >> 16
-    parts = name.split("/")
-    if {"", ".", ".."} & set(parts) or "\\" in name or "\0" in name or name in files:
-        raise HostileInputError(f"an unsafe or repeated name in a wheel: {name!r}", where=where)
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        raise HostileInputError(f"not a regular file in a wheel: {name!r}", where=where)
-    if item.file_size > MAX_FILE_BYTES:
-        raise HostileInputError(f"a file of {item.file_size} bytes in a wheel: {name!r}", where=where)
-
-
-def _dist_info(files: dict[str, tuple[bytes, int]], wheel: LockedWheel, where: str) -> str:
+def _dist_info(files: dict[str, ArchivedFile], wheel: LockedWheel, where: str) -> str:
     folders = {name.partition("/")[0] for name in files if re.match(r"[^/]+\.dist-info/", name)}
     if len(folders) != 1:
         raise HostileInputError(f"a wheel with {len(folders)} .dist-info folders", where=where)
     folder = folders.pop()
-    metadata = email.parser.BytesHeaderParser().parsebytes(files.get(f"{folder}/METADATA", (b"", 0))[0])
+    metadata = email.parser.BytesHeaderParser().parsebytes(_data(files, f"{folder}/METADATA"))
     name, version = str(metadata.get("Name", "")), str(metadata.get("Version", ""))
     if normal_name(name) != normal_name(wheel.name) or version != wheel.version:
         raise HostileInputError(f"the wheel is {name} {version}, not what the lock says", where=where)
     return folder
 
 
-def _check_record(files: dict[str, tuple[bytes, int]], record: str, where: str) -> None:
-    rows = _rows(files.get(record, (b"", 0))[0], where)
+def _check_record(files: dict[str, ArchivedFile], record: str, where: str) -> None:
+    rows = _rows(_data(files, record), where)
     expected = {row[0]: row[1] for row in rows if len(row) == 3}
     unlisted = {name for name in files if name not in expected and not name.endswith(_SIGNATURES)}
     if unlisted:
@@ -141,8 +100,12 @@ def _check_record(files: dict[str, tuple[bytes, int]], record: str, where: str) 
     for name, hashed in expected.items():
         if name == record or name.endswith(_SIGNATURES):
             continue
-        if name not in files or not _has_hash(files[name][0], hashed):
+        if name not in files or not _has_hash(files[name].data, hashed):
             raise HostileInputError(f"a file of a wheel differs from its RECORD: {name!r}", where=where)
+
+
+def _data(files: dict[str, ArchivedFile], name: str) -> bytes:
+    return files[name].data if name in files else b""
 
 
 def _has_hash(content: bytes, hashed: str) -> bool:
