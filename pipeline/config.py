@@ -176,8 +176,10 @@ def _load_image(root: Path, document: Document, index: int, image: ReleasedImage
         task_path = root / image.task
         task_document = _read(task_path / "task.yaml", where, f"{image.task}/task.yaml")
         task = load_model(task_document, TaskDefinition)
-        for name in ("record", "packages", "reference_repair"):
+        for name in ("record", "packages"):
             _check_exists(task_document, (name,), task_path, getattr(task, name))
+        _check_exists(task_document, ("repository", "lock"), task_path, task.repository.lock)
+        _check_exists(task_document, ("reference_repair",), definition_path, task.reference_repair)
     elif image.base is None or image.task is not None:
         raise ConfigError(f"image {image.id!r} derives from an image: it takes 'base' and no 'task'", where=where)
     return ImageSource(image, definition, definition_path, task, task_path)

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import platform
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -79,6 +80,17 @@ def remove_partials(folder: Path) -> int:
     for path in partials:
         path.unlink(missing_ok=True)
     return len(partials)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all in it, when present; links are removed, never followed."""
+    if folder.is_symlink() or not folder.exists():
+        folder.unlink(missing_ok=True)
+        return
+    # renamed first: what is being removed is never taken for complete
+    doomed = folder.with_name(f"{PARTIAL_PREFIX}removed-{os.getpid()}-{folder.name}")
+    folder.rename(doomed)
+    shutil.rmtree(doomed)
 
 
 def read_bytes_limited(path: Path, limit_bytes: int) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,13 +15,17 @@ BaseKind = Literal["recipe", "pinned", "image"]
 
 @dataclass(frozen=True)
 class PlannedImage:
-    """One image: where it will be, what it is made from, and the layers that are added to that."""
+    """One image: where it will be, what it is made from, and the layers that are added to that.
+
+    `base_commit` is what everything in the image must be reachable from; None for a pinned image, whose HEAD counts.
+    """
 
     source: ImageSource
     reference: Reference
     base_kind: BaseKind
     base: str
     layers: tuple[str, ...]
+    base_commit: str | None
 
     @property
     def id(self) -> str:
@@ -50,20 +55,25 @@ class Plan:
 def make_plan(release: Release, target_name: str | None) -> Plan:
     """Resolve a release for a target; ConfigError when the target does not exist."""
     name, target = release.target(target_name)
-    images = tuple(_plan_image(release, target, source) for source in release.images)
-    return Plan(release, name, target, images)
+    planned: dict[str, PlannedImage] = {}
+    for source in release.images:
+        planned[source.id] = _plan_image(release, target, source, planned)
+    return Plan(release, name, target, tuple(planned.values()))
 
 
-def _plan_image(release: Release, target: Target, source: ImageSource) -> PlannedImage:
+def _plan_image(
+    release: Release, target: Target, source: ImageSource, planned: Mapping[str, PlannedImage]
+) -> PlannedImage:
     reference = _reference(target, source.id, release.file.release)
     if source.id in target.pinned:
-        return PlannedImage(source, reference, "pinned", target.pinned[source.id], ())
+        return PlannedImage(source, reference, "pinned", target.pinned[source.id], (), None)
     names = tuple(layer.name for layer in source.definition.layers)
     if source.released.base is not None:
-        return PlannedImage(source, reference, "image", source.released.base, names)
+        base = planned[source.released.base]
+        return PlannedImage(source, reference, "image", base.id, names, base.base_commit)
     assert source.task is not None, "config refuses a repair without a task"
     recipe = f"{source.task.repository.project} {source.task.repository.base_version}"
-    return PlannedImage(source, reference, "recipe", recipe, (*names, "task"))
+    return PlannedImage(source, reference, "recipe", recipe, (*names, "task"), source.task.base_commit)
 
 
 def _reference(target: Target, image_id: str, date: str) -> Reference:

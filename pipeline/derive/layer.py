@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import BinaryIO, Literal
 
@@ -105,13 +105,13 @@ def make_layer(entries: Iterable[Entry], epoch_s: int) -> tuple[bytes, LayerFact
     return out.getvalue(), facts
 
 
-def map_owner(entries: Iterable[Entry], uid: int, gid: int) -> Iterator[Entry]:
-    """The same entries, owned by uid:gid."""
-    return _map(entries, lambda e: Entry(e.path, e.kind, e.data, e.mode, uid, gid, e.target))
-
-
-def _map(entries: Iterable[Entry], change: Callable[[Entry], Entry]) -> Iterator[Entry]:
-    return (change(entry) for entry in entries)
+def make_tar(entries: Iterable[Entry], epoch_s: int) -> bytes:
+    """The same deterministic tar, uncompressed and in memory: for an archive that is a file of a layer."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for entry in _with_parents(entries):
+            tar.addfile(_tar_info(entry, epoch_s), io.BytesIO(entry.data) if entry.kind == "file" else None)
+    return out.getvalue()
 
 
 def _with_parents(entries: Iterable[Entry]) -> list[Entry]:

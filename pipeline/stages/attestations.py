@@ -83,7 +83,9 @@ def attached(kind: AttestationKind, found: FoundAttestation) -> Attached:
 def _bundle_referrers(pinned: Reference, registry: PullRegistry) -> list[Descriptor]:
     referrers = [d for d in registry.fetch_referrers(pinned) if d.artifact_type == SIGSTORE_BUNDLE]
     if len(referrers) > MAX_REFERRERS:
-        raise HostileInputError(f"{len(referrers)} bundles on one digest; the limit is {MAX_REFERRERS}", where=str(pinned))
+        raise HostileInputError(
+            f"{len(referrers)} bundles on one digest; the limit is {MAX_REFERRERS}", where=str(pinned)
+        )
     return referrers
 
 

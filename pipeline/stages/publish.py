@@ -185,9 +185,7 @@ def _signed(
     if not path.is_file():
         write_atomic(path, ports.signer.sign(statement))
     bundle = read_bytes_limited(path, MAX_BUNDLE_BYTES)
-    attested = ports.verifier.verify(
-        bundle, subject_digest=pinned.digest or "", predicate_type=PREDICATE_TYPES[kind]
-    )
+    attested = ports.verifier.verify(bundle, subject_digest=pinned.digest or "", predicate_type=PREDICATE_TYPES[kind])
     return bundle, attested
 
 

@@ -95,7 +95,7 @@ def _check_owner(record: BuiltImage | PublishedImage, paths: Paths, image: str, 
 
 def _check_blob(layout: Layout, digest: str) -> None:
     with layout.open(digest) as blob:
-        found = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()
+        found = "sha256:" + hashlib.file_digest(blob, "sha256").hexdigest()  # type: ignore[arg-type]
     if found != digest:
         raise IntegrityError(
             f"the stored blob is {found}", where=f"{layout.folder}, {digest}", remedy="remove it and run build again"

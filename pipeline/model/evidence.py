@@ -1,0 +1,118 @@
+"""The records that make up an evidence folder.
+
+Primary files are what verify saw: raw manifests, configs, bundles, results of checks and scans. Everything else in the
+folder (sizes, agreement, verdicts, state, reports) follows from them and is computed again by `nox -s review`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from pipeline.model.digest import Digest
+from pipeline.model.record import Record
+from pipeline.model.release import ImageDefinition, Policy, Target, TaskDefinition
+from pipeline.model.stages import AttestationKind
+
+StateName = Literal["publication", "local checks", "anonymous replay", "admission", "training", "private evaluation"]
+StateValue = Literal["done", "failed", "not performed"]
+
+
+class ImageInput(Record):
+    """What the release asked for of one image."""
+
+    image: str
+    reference: str
+    pinned: bool
+    base: str
+    definition: ImageDefinition
+    task: TaskDefinition | None
+
+
+class EvidenceInputs(Record):
+    """inputs.json: the declarative files as they were, so that later edits do not change what was promised."""
+
+    kind: Literal["evidence-inputs/v1"] = "evidence-inputs/v1"
+    release: str
+    source: str
+    target_name: str
+    target: Target
+    images: tuple[ImageInput, ...]
+    policies: tuple[Policy, ...]
+
+
+class PulledBlob(Record):
+    """One blob as it came over the wire, from a client without credentials into an empty store; sizes in bytes."""
+
+    digest: Digest
+    size: int
+    received_bytes: int
+
+
+class Pull(Record):
+    """pull.json: what the tag named, and every blob of it."""
+
+    reference: str
+    tag_digest: Digest
+    blobs: tuple[PulledBlob, ...]
+    engine_image_id: Digest
+    person_pull_image_id: Digest
+
+
+class Disagreement(Record):
+    """A check that was not the same before publication and after the pull."""
+
+    check: str
+    before: str
+    after: str
+
+
+class Agreement(Record):
+    """agreement.json: the two runs of the suite, check by check."""
+
+    image: str
+    before_passed: int
+    before_failed: int
+    after_passed: int
+    after_failed: int
+    disagreements: tuple[Disagreement, ...]
+
+
+class State(Record):
+    """state.json: six states kept apart. Nothing in this repository performs the last three."""
+
+    states: dict[StateName, StateValue]
+
+
+class EvidenceFile(Record):
+    """A file of the folder; size in bytes."""
+
+    path: str
+    digest: Digest
+    size: int
+
+
+class EvidenceIndex(Record):
+    """evidence.json: every other file of the folder. A file that is not here, or differs, fails the review."""
+
+    kind: Literal["evidence/v1"] = "evidence/v1"
+    release: str
+    target: str
+    verdict: Literal["passed", "failed"]
+    images: dict[str, Digest]
+    files: tuple[EvidenceFile, ...]
+
+
+class ServedSchema(Record):
+    """schema.json: what the image's /schema serves."""
+
+    document: JsonValue
+
+
+ATTESTATION_PATH = "images/{image}/attestations/{kind}.sigstore.json"
+
+
+def attestation_path(image: str, kind: AttestationKind) -> str:
+    """Where a bundle lies in an evidence folder."""
+    return ATTESTATION_PATH.format(image=image, kind=kind)

@@ -1,0 +1,181 @@
+"""Build: derive each image by layers, strip it, prove it, check it in a real container, and leave a record.
+
+The record is written last: a folder without one is not a built image, whatever lies in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.errors import PipelineError, VerificationError
+from pipeline.files import remove_tree, write_atomic
+from pipeline.layout import Layout
+from pipeline.model.digest import digest_of
+from pipeline.model.finding import CheckReport
+from pipeline.model.stages import BuiltImage, LayerRecord, OutputFile
+from pipeline.paths import Paths
+from pipeline.plan import Plan, PlannedImage
+from pipeline.ports import Engine, PullRegistry, PushRegistry, Reporter
+from pipeline.stages.assemble import Assembled, add_layers, assemble
+from pipeline.stages.bases import Base, Sources, resolve_base
+from pipeline.stages.documents import make_documents
+from pipeline.stages.examiner import Examiner
+from pipeline.stages.inputs import digest_inputs
+from pipeline.stages.records import RECORD_NAME, has_record, load_built
+from pipeline.stages.strip import strip_base
+
+
+@dataclass(frozen=True)
+class BuildPorts:
+    """What building needs from the world. `source_registry` takes rebuilt task images; only a local target has one."""
+
+    registry: PullRegistry
+    source_registry: PushRegistry | None
+    sources: Sources
+    engine: Engine
+    examiner: Examiner
+    reporter: Reporter
+    revision: str
+
+
+@dataclass(frozen=True)
+class BuildOutcome:
+    """A built image; `made` is False when nothing had to be done. Durations in seconds by check."""
+
+    record: BuiltImage
+    made: bool
+    durations: Mapping[str, float]
+
+
+def build(plan: Plan, paths: Paths, ports: BuildPorts) -> tuple[BuildOutcome, ...]:
+    """Build every image of the plan, each after its base."""
+    outcomes: list[BuildOutcome] = []
+    for image in plan.images:
+        outcomes.append(build_image(plan, image, paths, ports))
+    return tuple(outcomes)
+
+
+def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts) -> BuildOutcome:
+    """Build one image, or find that the same inputs were built before."""
+    # 1. The same inputs and undamaged outputs: nothing to do.
+    base_record = load_built(paths, image.base)[0] if image.base_kind == "image" else None
+    inputs = digest_inputs(plan, image, base_record.manifest_digest if base_record else None, ports.revision)
+    present = _unchanged(paths, image, inputs)
+    if present is not None:
+        return BuildOutcome(present, made=False, durations={})
+    remove_tree(paths.built(image.id))
+
+    # 2. The base, by digest.
+    base = resolve_base(plan, image, paths, ports.sources, ports.registry, ports.source_registry, ports.reporter)
+
+    # 3. Its layers without what must not be published, the added ones, config and manifest.
+    layout = Layout(paths.built(image.id) / "layout")
+    made = _derive(plan, image, base, layout, ports)
+
+    # 4. Every layer of the result is scanned.
+    scan = ports.examiner.scan(image, layout, made.manifest, made.config)
+
+    # 5. The suite, in containers of exactly these bytes.
+    checks, durations = _check(image, made, layout, ports)
+
+    # 6. SBOM, provenance, statements, policies: what is said of the image.
+    documents = make_documents(plan, image, base, made, layout, scan, checks, inputs)
+    outputs = tuple(_write(paths, image, name, data) for name, data in sorted(documents.files.items()))
+    rejected = [verdict for verdict in documents.verdicts if verdict.outcome == "fail"]
+    if checks.failed or rejected:
+        raise _refusal(image, checks, [verdict.describe() for verdict in rejected], paths)
+
+    # 7. The record, last.
+    record = _make_record(paths, image, base, made, inputs, outputs)
+    write_atomic(paths.built(image.id) / RECORD_NAME, record.to_bytes())
+    return BuildOutcome(record, made=True, durations=durations)
+
+
+def _unchanged(paths: Paths, image: PlannedImage, inputs: str) -> BuiltImage | None:
+    if not has_record(paths.built(image.id)):
+        return None
+    try:
+        record, _ = load_built(paths, image.id)
+    except PipelineError:
+        return None  # damaged or foreign: built again from nothing
+    return record if record.inputs == inputs else None
+
+
+def _derive(plan: Plan, image: PlannedImage, base: Base, layout: Layout, ports: BuildPorts) -> Assembled:
+    if image.base_kind == "pinned":
+        return _take_over(base, layout)
+    with ports.reporter.step(f"{image.id}: strip and derive"):
+        stripped = strip_base(plan, image, base, layout, ports.examiner)
+        added, materials = add_layers(plan, image, layout, ports.sources, stripped.repository)
+        layers = (*stripped.layers, *added)
+        return assemble(plan, image, base, layers, (*base.materials, *materials), layout, ports.revision)
+
+
+def _take_over(base: Base, layout: Layout) -> Assembled:
+    diff_ids = base.config.view.rootfs.diff_ids
+    layers = tuple(
+        LayerRecord(
+            name=name,
+            origin="base",
+            digest=layer.digest,
+            diff_id=diff_id,
+            size=layer.size,
+            media_type=layer.media_type,
+        )
+        for name, layer, diff_id in zip(base.layer_names, base.manifest.view.layers, diff_ids, strict=True)
+    )
+    for blob in (*base.manifest.view.layers, base.manifest.view.config):
+        layout.link_from(base.layout, blob.digest)
+    layout.write_bytes(base.manifest.raw)
+    layout.write_index([base.manifest.descriptor])
+    return Assembled(base.manifest, base.config, layers, base.materials)
+
+
+def _check(
+    image: PlannedImage, made: Assembled, layout: Layout, ports: BuildPorts
+) -> tuple[CheckReport, Mapping[str, float]]:
+    with ports.reporter.step(f"{image.id}: load into the engine"):
+        image_id = ports.engine.load(layout, made.manifest, f"build-{image.id}")
+    try:
+        return ports.examiner.check(image, made.manifest, made.config, image_id)
+    finally:
+        ports.engine.remove_image(image_id)
+
+
+def _write(paths: Paths, image: PlannedImage, name: str, data: bytes) -> OutputFile:
+    write_atomic(paths.built(image.id) / name, data)
+    return OutputFile(path=name, digest=digest_of(data), size=len(data))
+
+
+def _refusal(image: PlannedImage, checks: CheckReport, rejections: list[str], paths: Paths) -> VerificationError:
+    lines = [f"{result.id}: {result.outcome}: {result.statement}" for result in checks.failed] + rejections
+    shown = "\n".join(f"    {line}" for line in lines[:20])
+    more = f"\n    and {len(lines) - 20} more" if len(lines) > 20 else ""
+    return VerificationError(
+        f"{image.id} was built and does not pass:\n{shown}{more}",
+        where=str(paths.built(image.id)),
+        remedy="checks.json and policies.json there say what was expected and what was seen",
+    )
+
+
+def _make_record(
+    paths: Paths, image: PlannedImage, base: Base, made: Assembled, inputs: str, outputs: tuple[OutputFile, ...]
+) -> BuiltImage:
+    kept = {layer.digest for layer in base.manifest.view.layers}
+    return BuiltImage(
+        release=paths.release,
+        target=paths.target,
+        image=image.id,
+        inputs=inputs,
+        pinned=image.base_kind == "pinned",
+        base=str(base.reference),
+        repository=f"{image.repository.registry}/{image.repository.repository}",
+        manifest_digest=made.manifest.digest,
+        manifest_media_type=made.manifest.media_type,
+        config_digest=made.config.digest,
+        compressed_bytes=made.manifest.compressed_bytes,
+        added_bytes=sum(layer.size for layer in made.layers if layer.digest not in kept),
+        layers=made.layers,
+        outputs=outputs,
+    )

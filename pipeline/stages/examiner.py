@@ -1,0 +1,24 @@
+"""What build and verify both do to an image on disk: scan every layer, and play the behavioural suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pipeline.layout import Layout
+from pipeline.model.finding import CheckReport
+from pipeline.model.oci import ImageConfig, Manifest
+from pipeline.plan import PlannedImage
+from pipeline.scan.record import ImageScan
+
+
+class Examiner(Protocol):
+    """Looks at an image on disk; the same before publication and after the pull."""
+
+    def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
+        """Every layer and the config, for future history and fixtures. IntegrityError when a diff_id is wrong."""
+
+    def check(
+        self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str
+    ) -> tuple[CheckReport, Mapping[str, float]]:
+        """The behavioural suite in containers of that image id, and how long each check took in seconds."""

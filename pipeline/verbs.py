@@ -1,0 +1,128 @@
+"""The verbs of the command line: each wires adapters to a stage, runs it, and prints one summary."""
+
+from __future__ import annotations
+
+import argparse
+
+import time
+from collections.abc import Callable, Mapping
+
+
+from pipeline.plan import render_plan
+from pipeline.report.summary import SummaryLine, render_summary
+from pipeline.world import Settings, World
+
+Verb = Callable[[argparse.Namespace, Settings], None]
+
+
+def plan(options: argparse.Namespace, settings: Settings) -> None:
+    """Print what a build would do; nothing is touched."""
+    print(render_plan(_world(options, settings).plan))
+
+
+def build(options: argparse.Namespace, settings: Settings) -> None:
+    """Derive, strip, scan and check every image."""
+    from pipeline.stages.build import BuildPorts
+    from pipeline.stages.build import build as run
+    from pipeline.stages.examination import ImageExaminer
+    from pipeline.stages.records import load_checks
+
+    started, world = time.monotonic(), _world(options, settings)
+    with world.lock("build"):
+        world.start_services()
+        ports = BuildPorts(
+            world.anonymous,
+            world.credentialed if world.is_embedded else None,
+            world.sources,
+            world.engine,
+            ImageExaminer(world.plan, world.paths, world.engine, world.reporter),
+            world.reporter,
+            world.revision,
+        )
+        outcomes = run(world.plan, world.paths, ports)
+        lines = [
+            SummaryLine(
+                outcome.record.image,
+                outcome.record.manifest_digest,
+                outcome.record.compressed_bytes,
+                outcome.record.added_bytes,
+                f"{len(load_checks(world.paths, outcome.record).results)} passed",
+                "" if outcome.made else "unchanged: nothing to do",
+            )
+            for outcome in outcomes
+        ]
+    places = [f"images: {world.paths.state / 'build' / world.paths.release / world.paths.target}"]
+    print(render_summary("build", lines, time.monotonic() - started, places))
+
+
+def publish(options: argparse.Namespace, settings: Settings) -> None:
+    """Push, sign, attest, read back, tag."""
+    from pipeline.stages.publish import PublishPorts
+    from pipeline.stages.publish import publish as run
+    from pipeline.stages.records import load_built
+
+    started, world = time.monotonic(), _world(options, settings)
+    with world.lock("publish"):
+        world.start_services()
+        ports = PublishPorts(world.credentialed, world.signer, world.verifier, world.reporter)
+        published = run(world.plan, world.paths, ports)
+        lines = []
+        for record in published:
+            built = load_built(world.paths, record.image)[0]
+            note = f"{len(record.attestations)} attestations, tag {record.tag}"
+            digest = built.manifest_digest
+            lines.append(SummaryLine(record.image, digest, built.compressed_bytes, built.added_bytes, note))
+    sent = f"sent {world.credentialed.sent_bytes:,} bytes to {world.plan.target.registry}"
+    print(render_summary("publish", lines, time.monotonic() - started, [sent]))
+
+
+def up(options: argparse.Namespace, settings: Settings) -> None:
+    """Start the local services."""
+    from pipeline.embedded import services
+
+    world = _world(options, settings)
+    _print_status(services.start(world.services))
+
+
+def down(options: argparse.Namespace, settings: Settings) -> None:
+    """Stop the local services; with --purge, remove the local state too."""
+    from pipeline.embedded import services
+    from pipeline.files import remove_tree
+
+    world = _world(options, settings)
+    with world.lock("down"):
+        services.stop(world.services)
+        if options.purge:
+            for folder in sorted(world.paths.state.iterdir()):
+                if folder.is_dir() and folder.name != "cache":
+                    remove_tree(folder)
+    print("stopped" + (", and local state removed" if options.purge else ""))
+
+
+def status(options: argparse.Namespace, settings: Settings) -> None:
+    """Print what runs."""
+    from pipeline.embedded import services
+
+    _print_status(services.status(_world(options, settings).services))
+
+
+def _print_status(found: object) -> None:
+    from pipeline.embedded.services import Status
+
+    assert isinstance(found, Status)
+    for service in found.services:
+        print(f"{service.name:20} {service.state:10} {service.address:50} {service.pid or ''}")
+
+
+def _world(options: argparse.Namespace, settings: Settings) -> World:
+    return World(options.release, options.target, settings)
+
+
+VERBS: Mapping[str, Verb] = {
+    "plan": plan,
+    "build": build,
+    "publish": publish,
+    "up": up,
+    "down": down,
+    "status": status,
+}
