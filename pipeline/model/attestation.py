@@ -8,6 +8,7 @@ https://github.com/in-toto/attestation/blob/main/spec/predicates/test-result.md;
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints
@@ -44,6 +45,22 @@ PREDICATE_TYPES: Mapping[AttestationKind, str] = {
 MAX_STATEMENT_BYTES = 16 << 20
 # The payload in base64, with room for the certificate, the log entry and the timestamp.
 MAX_BUNDLE_BYTES = MAX_STATEMENT_BYTES * 4 // 3 + (1 << 20)
+
+
+class Step(StrEnum):
+    """What a verification of a bundle goes through, in order; an error's `where` is the first that does not hold."""
+
+    BUNDLE = "step 1, bundle"
+    ENVELOPE = "step 2, envelope"
+    SIGNATURE = "step 3, signature"
+    TIMESTAMP = "step 4, signed timestamp"
+    CERTIFICATE = "step 5, certificate"
+    IDENTITY = "step 6, identity"
+    LOG = "step 7, log entry"
+    STATEMENT = "step 8, statement"
+    SUBJECT = "step 9, subject"
+    PREDICATE = "step 10, predicate type"
+
 
 TestVerdict = Literal["PASSED", "WARNED", "FAILED"]
 Hexadecimal = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{2})+$")]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.derive.statements import load_json
 from pipeline.errors import IntegrityError
-from pipeline.model.attestation import MAX_BUNDLE_BYTES, PAYLOAD_TYPE
+from pipeline.model.attestation import MAX_BUNDLE_BYTES, PAYLOAD_TYPE, Step
 from pipeline.model.oci import SIGSTORE_BUNDLE
 
 MAX_TIMESTAMPS = 4
@@ -77,11 +77,11 @@ def load_outline(bundle: bytes) -> Outline:
     parsed = _parse(bundle)
     envelope = parsed.envelope
     if envelope is None:
-        raise IntegrityError("the bundle holds no DSSE envelope", where="step 2, envelope")
+        raise IntegrityError("the bundle holds no DSSE envelope", where=Step.ENVELOPE)
     if envelope.payload_type != PAYLOAD_TYPE:
-        raise IntegrityError(f"payload type {envelope.payload_type!r}, not {PAYLOAD_TYPE}", where="step 2, envelope")
+        raise IntegrityError(f"payload type {envelope.payload_type!r}, not {PAYLOAD_TYPE}", where=Step.ENVELOPE)
     if len(envelope.signatures) != 1:
-        raise IntegrityError(f"{len(envelope.signatures)} signatures, not one", where="step 2, envelope")
+        raise IntegrityError(f"{len(envelope.signatures)} signatures, not one", where=Step.ENVELOPE)
     data = parsed.material.timestamp_data
     return Outline(
         payload=_decode(envelope.payload),
@@ -94,17 +94,17 @@ def load_outline(bundle: bytes) -> Outline:
 
 def _parse(bundle: bytes) -> _Bundle:
     if len(bundle) > MAX_BUNDLE_BYTES:
-        raise IntegrityError(f"{len(bundle)} bytes; the limit is {MAX_BUNDLE_BYTES}", where="step 1, bundle")
+        raise IntegrityError(f"{len(bundle)} bytes; the limit is {MAX_BUNDLE_BYTES}", where=Step.BUNDLE)
     try:
         parsed = _Bundle.model_validate(load_json(bundle))
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "document"
-        raise IntegrityError(f"not a Sigstore bundle: {field}: {first['msg']}", where="step 1, bundle") from error
+        raise IntegrityError(f"not a Sigstore bundle: {field}: {first['msg']}", where=Step.BUNDLE) from error
     except (ValueError, RecursionError) as error:
-        raise IntegrityError("the bundle is not JSON, or has a key twice", where="step 1, bundle") from error
+        raise IntegrityError("the bundle is not JSON, or has a key twice", where=Step.BUNDLE) from error
     if parsed.media_type != SIGSTORE_BUNDLE:
-        raise IntegrityError(f"media type {parsed.media_type!r}, not {SIGSTORE_BUNDLE}", where="step 1, bundle")
+        raise IntegrityError(f"media type {parsed.media_type!r}, not {SIGSTORE_BUNDLE}", where=Step.BUNDLE)
     return parsed
 
 
@@ -112,4 +112,4 @@ def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise IntegrityError("not base64 where base64 is wanted", where="step 1, bundle") from None
+        raise IntegrityError("not base64 where base64 is wanted", where=Step.BUNDLE) from None

@@ -29,13 +29,15 @@ from typing import TYPE_CHECKING, Any
 from pipeline.adapters.keyless.bundle import MAX_TIMESTAMPS, Outline, load_outline
 from pipeline.derive.statements import load_statement
 from pipeline.errors import ConfigError, IntegrityError
-from pipeline.model.attestation import Statement
+from pipeline.model.attestation import Statement, Step
 from pipeline.ports import Attested
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
     from sigstore.models import Bundle, TrustedRoot
     from sigstore.verify.policy import VerificationPolicy
+
+MAX_REASON_CHARS = 300
 
 
 @dataclass
@@ -53,11 +55,11 @@ class _Witness:
         self.satisfied = True
 
     @property
-    def step(self) -> str:
+    def step(self) -> Step:
         """Where a failure of the library's call happened."""
         if self.satisfied:
-            return "step 7, log entry"
-        return "step 6, identity" if self.reached else "step 5, certificate"
+            return Step.LOG
+        return Step.IDENTITY if self.reached else Step.CERTIFICATE
 
 
 @dataclass(frozen=True)
@@ -76,17 +78,17 @@ class KeylessVerifier:
     def verify(self, bundle: bytes, *, subject_digest: str, predicate_type: str) -> Attested:
         """See ports.BundleVerifier. `signed_at` is the earliest signed timestamp, RFC 3339 in UTC."""
         outline = load_outline(bundle)  # 1, 2
-        with _step("step 1, bundle"):
+        with _step(Step.BUNDLE):
             parsed = _load_bundle(bundle, outline)
-        with _step("step 3, signature"):
+        with _step(Step.SIGNATURE):
             _verify_signature(parsed, outline)
-        with _step("step 4, signed timestamp"):
+        with _step(Step.TIMESTAMP):
             signed_at = min(_verify_timestamps(self._root, outline))
         self._verify_origin(parsed)  # 5, 6, 7
-        with _step("step 7, log entry"):
+        with _step(Step.LOG):
             _verify_checkpoint_size(parsed)
-        with _step("step 8, statement"):
-            statement = load_statement(outline.payload, "step 8, statement")
+        with _step(Step.STATEMENT):
+            statement = load_statement(outline.payload, Step.STATEMENT)
         _verify_claim(statement, subject_digest, predicate_type)  # 9, 10
         return Attested(
             predicate_type=statement.predicate_type,
@@ -114,11 +116,11 @@ class KeylessVerifier:
         identity = Identity(identity=self.subject, issuer=self.issuer)
         witness = _Witness(AllOf([identity, OIDCIssuerV2(self.issuer)]))
         try:
-            with _step("step 5, certificate"):
+            with _step(Step.CERTIFICATE):
                 verifier = Verifier(trusted_root=self._root)
             verifier.verify_dsse(bundle, witness)
             if not witness.satisfied:
-                raise IntegrityError("the identity was never asked for", where="step 6, identity")
+                raise IntegrityError("the identity was never asked for", where=Step.IDENTITY)
         except IntegrityError:
             raise
         except Exception as error:
@@ -129,11 +131,11 @@ def _load_bundle(bundle: bytes, outline: Outline) -> Bundle:
     from sigstore.models import Bundle
 
     if not outline.timestamps:  # before the library says it in other words
-        raise IntegrityError("the bundle has no signed timestamp", where="step 4, signed timestamp")
+        raise IntegrityError("the bundle has no signed timestamp", where=Step.TIMESTAMP)
     if len(outline.timestamps) > MAX_TIMESTAMPS:
-        raise IntegrityError(f"more than {MAX_TIMESTAMPS} signed timestamps", where="step 4, signed timestamp")
+        raise IntegrityError(f"more than {MAX_TIMESTAMPS} signed timestamps", where=Step.TIMESTAMP)
     if len(outline.entries) != 1 or not outline.entries[0].get("inclusionProof"):
-        raise IntegrityError("not exactly one log entry with an inclusion proof", where="step 7, log entry")
+        raise IntegrityError("not exactly one log entry with an inclusion proof", where=Step.LOG)
     return Bundle.from_json(bundle)
 
 
@@ -143,7 +145,7 @@ def _verify_signature(bundle: Bundle, outline: Outline) -> None:
 
     key = bundle.signing_certificate.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise IntegrityError("the certificate's key is not an ECDSA key", where="step 3, signature")
+        raise IntegrityError("the certificate's key is not an ECDSA key", where=Step.SIGNATURE)
     key.verify(outline.signature, outline.signed_bytes, ec.ECDSA(SHA256()))
 
 
@@ -178,21 +180,19 @@ def _verify_checkpoint_size(bundle: Bundle) -> None:
     # The library compares the roots of proof and checkpoint, not the sizes of their trees.
     proof = bundle.log_entry._inner.inclusion_proof
     if proof is None or proof.checkpoint is None:
-        raise IntegrityError("the log entry has no checkpoint", where="step 7, log entry")
+        raise IntegrityError("the log entry has no checkpoint", where=Step.LOG)
     lines = proof.checkpoint.envelope.split("\n")
     if len(lines) < 2 or lines[1] != str(proof.tree_size):
-        raise IntegrityError("the proof is for a tree of another size than the checkpoint", where="step 7, log entry")
+        raise IntegrityError("the proof is for a tree of another size than the checkpoint", where=Step.LOG)
 
 
 def _verify_claim(statement: Statement, subject_digest: str, predicate_type: str) -> None:
     if statement.subject_digest != subject_digest:
         raise IntegrityError(
-            f"the attestation is about {statement.subject_digest}, not {subject_digest}", where="step 9, subject"
+            f"the attestation is about {statement.subject_digest}, not {subject_digest}", where=Step.SUBJECT
         )
     if statement.predicate_type != predicate_type:
-        raise IntegrityError(
-            f"predicate type {statement.predicate_type!r}, not {predicate_type}", where="step 10, predicate type"
-        )
+        raise IntegrityError(f"predicate type {statement.predicate_type!r}, not {predicate_type}", where=Step.PREDICATE)
 
 
 @contextmanager
@@ -207,5 +207,6 @@ def _step(name: str) -> Iterator[None]:
 
 def _broken(step: str, error: Exception) -> IntegrityError:
     # Not every failure is one of the library's own errors, and some of them say nothing.
-    what = f"{type(error).__name__}: {str(error)[:300]}" if str(error) else type(error).__name__
+    said = str(error)[:MAX_REASON_CHARS]
+    what = f"{type(error).__name__}: {said!r}" if said else type(error).__name__
     return IntegrityError(f"the bundle does not verify: {what}", where=step)

@@ -47,12 +47,13 @@ class TimestampAuthority:
         return asn1.encode_der(rfc3161.TimeStampResp(status=status, token=token))
 
     def _sign(self, info: bytes, *, with_certificates: bool) -> rfc3161.ContentInfo:
-        chain = [rfc3161.raw(one.public_bytes(serialization.Encoding.DER)) for one in self.authority.chain]
+        # Only the signing certificate: whoever verifies has its root from elsewhere, and would not look at ours.
+        certificate = rfc3161.raw(self.authority.certificate.public_bytes(serialization.Encoding.DER))
         data = rfc3161.SignedData(
             version=3,
             digest_algorithms=asn1.SetOf([_SHA256]),
             content=rfc3161.EncapsulatedContent(content_type=rfc3161.TST_INFO, content=info),
-            certificates=asn1.SetOf(chain) if with_certificates else None,
+            certificates=asn1.SetOf([certificate]) if with_certificates else None,
             signers=asn1.SetOf([self._signer(info)]),
         )
         return rfc3161.ContentInfo(content_type=rfc3161.SIGNED_DATA, content=data)
