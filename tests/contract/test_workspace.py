@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.adapters.workspace import Layout
 from pipeline.errors import HostileInputError, IntegrityError, LockedError, StageError, StorageError
 from pipeline.files import Lock, make_private_folder, read_bytes_limited, remove_partials, storage_errors, write_atomic
+from pipeline.layout import Layout
 from pipeline.model.digest import digest_of
 from pipeline.model.oci import OCI_LAYER_GZIP, OCI_MANIFEST, Descriptor, Manifest
 

@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from pipeline.adapters.workspace import Layout
 from pipeline.derive.layer import Entry, make_layer
+from pipeline.layout import Layout
 from pipeline.model.oci import OCI_CONFIG, OCI_LAYER_GZIP, OCI_MANIFEST, Descriptor, Manifest
 
 PORT = 8000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from docker import APIClient
-from docker.errors import NotFound
+from docker.errors import APIError, NotFound
 from python_on_whales import DockerClient
 from python_on_whales.exceptions import DockerException as CommandError
 
@@ -32,6 +32,7 @@ from pipeline.ports import BlobStore, ContainerLimits
 LABEL = "dev.pipeline.release"
 IMAGE_PREFIX = "pipeline.invalid"
 _TIMEOUT_S = 120
+_IN_USE = 409
 _DENIED = re.compile(r"\b(unauthorized|denied|authentication required)\b", re.IGNORECASE)
 _SCOPE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
@@ -82,7 +83,8 @@ class DockerEngine:
         return image_id
 
     def remove_image(self, image_id: str) -> None:
-        """Remove an image that this pipeline loaded or pulled, when present. Another's references to it stay."""
+        """Remove an image that this pipeline loaded or pulled, when present. Another's references to it stay, and so does an
+        image that a container of another uses."""
         with engine_errors("remove an image", image_id):
             try:
                 image = self._api.inspect_image(image_id)
@@ -159,6 +161,10 @@ class DockerEngine:
                 self._api.remove_image(reference)
             except NotFound:
                 continue
+            except APIError as error:
+                if error.status_code != _IN_USE:
+                    raise
+                return
 
     def _pull_failure(self, pinned: Reference, message: str) -> PipelineError:
         with engine_errors("pull", str(pinned)):

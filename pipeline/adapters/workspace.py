@@ -1,5 +1,0 @@
-"""Moved to pipeline.layout: stages read and write layouts too."""
-
-from pipeline.layout import Layout
-
-__all__ = ["Layout"]
