@@ -91,17 +91,15 @@ class Call:
 
 
 class Answer:
-    """An open answer. Use it in a `with`: leaving gives the connection back, or drops it when bytes are left."""
+    """An open answer, of `url`, which is not the call's where it was redirected.
 
-    def __init__(self, response: HTTPResponse, call: Call, url: str, limits: Limits) -> None:
+    Use it in a `with`: leaving gives the connection back, or drops it when bytes are left.
+    """
+
+    def __init__(self, response: HTTPResponse, call: Call, url: str, is_redirected: bool, limits: Limits) -> None:
         self._response, self._limits = response, limits
         self.status = response.status
-        self.call, self.url = call, url
-
-    @property
-    def is_redirected(self) -> bool:
-        """Whether another URL answered than the one that was called."""
-        return self.url != self.call.url
+        self.call, self.url, self.is_redirected = call, url, is_redirected
 
     def header(self, name: str) -> str | None:
         """A header's value; HostileInputError when it is too long."""

@@ -41,8 +41,8 @@ class Transport:
         """Send a call, following redirects where it allows them; Temporary when the network fails."""
         url = call.url
         origin = load_origin(url, call.where)
-        for _ in range(MAX_REDIRECTS + 1):
-            answer = self._send_once(call, url, authorization)
+        for hops in range(MAX_REDIRECTS + 1):
+            answer = self._send_once(call, url, authorization, is_redirected=hops > 0)
             if not call.redirects or answer.status not in REDIRECTS:
                 return answer
             with answer:
@@ -55,7 +55,7 @@ class Transport:
         """Close idle connections."""
         self._pool.clear()
 
-    def _send_once(self, call: Call, url: str, authorization: str | None) -> Answer:
+    def _send_once(self, call: Call, url: str, authorization: str | None, *, is_redirected: bool) -> Answer:
         body = call.body() if call.body else None
         headers = {"Accept-Encoding": "identity", "User-Agent": "release-pipeline", **call.headers}
         if body is not None:
@@ -74,4 +74,4 @@ class Transport:
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise make_failure(error, url, call.where) from None
-        return Answer(response, call, url, self.limits)  # type: ignore[arg-type]
+        return Answer(response, call, url, is_redirected, self.limits)  # type: ignore[arg-type]

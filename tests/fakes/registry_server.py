@@ -78,8 +78,7 @@ class RegistryServer:
         self.tokens: dict[str, tuple[str, ...]] = {}
         self._faults: list[_Injected] = []
         self._uploads: set[str] = set()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
+        self._http = _QuietServer(("127.0.0.1", 0), Handler)
         self._http.registry = self  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
@@ -139,7 +138,7 @@ class RegistryServer:
         if self.auth == "basic":
             header = 'Basic realm="registry"'
         else:
-            realm = self.realm or f"{self.url}/token"
+            realm = f"{self.url}/token" if self.realm is None else self.realm
             header = f'Bearer realm="{realm}",service="test, registry",scope="repository:{name}:pull,push,delete"'
         return _error(401, "UNAUTHORIZED", {"WWW-Authenticate": header})
 
@@ -235,6 +234,13 @@ class RegistryServer:
         self._uploads.discard(upload)
         repository.blobs[digest_of(body)] = body
         return Reply(201, b"", {"Docker-Content-Digest": digest_of(body)})
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that break off are what the tests are about."""
 
 
 class Handler(BaseHTTPRequestHandler):
