@@ -10,6 +10,7 @@ import base64
 import json
 import re
 import secrets
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -68,6 +69,7 @@ class RegistryServer:
         is_private: bool = False,
         referrers_api: bool = False,
         page_size: int = 2,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.content = content or Content()
         self.auth, self.is_private = auth, is_private
@@ -80,6 +82,8 @@ class RegistryServer:
         self._uploads: set[str] = set()
         self._http = _QuietServer(("127.0.0.1", 0), Handler)
         self._http.registry = self  # type: ignore[attr-defined]
+        if tls:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     @property

@@ -79,6 +79,11 @@ def test_a_location_off_limits_is_refused(location: str) -> None:
         follow("https://ghcr.io/v2/a", location, "x")
 
 
+def test_encryption_is_not_given_up_even_on_this_machine() -> None:
+    with pytest.raises(HostileInputError, match="https to http"):
+        follow("https://127.0.0.1/a", "http://127.0.0.1/b", "x")
+
+
 @given(st.text(max_size=60))
 def test_any_location_is_followed_or_refused(location: str) -> None:
     try:
