@@ -19,10 +19,10 @@ TASK_IDS = (
     "media_timeline",
 )
 ENDING = """
-Write one JSON object with exactly these keys to answer.json in this folder (/workspace/repo): a regular file, UTF-8, at most
-16,384 bytes. Then finish. Text is compared and sorted by character code. The order of lists counts, the order of keys does
-not. Each key is graded on its own, exactly; partly right answers earn part of the credit, a key that is not listed above
-earns 0 for the whole answer. You have 16 actions; after the sixteenth the answer is graded as it is.
+Write one JSON object with exactly these keys to answer.json in this folder (/workspace/repo): a regular file, UTF-8,
+at most 16,384 bytes. Then finish. Text is compared and sorted by character code. The order of lists counts, of keys
+not. Each key is graded exactly and earns its share; a key that is not listed above makes the whole answer worth 0.
+You have 16 actions; after the sixteenth the answer is graded as it is.
 """
 
 
@@ -45,7 +45,7 @@ def make_task(task_id: str, seed: int, difficulty: int) -> Task:
     return Task({name: _text(content) for name, content in files.items()}, family.PROMPT + ENDING, expected)
 
 
-def grade(task: Task, answer: object) -> float:
+def grade(task: Task, answer: dict) -> float:
     """0.0 to 1.0 for a parsed JSON answer."""
     return grade_components(task.expected, answer)
 

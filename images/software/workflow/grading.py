@@ -2,18 +2,19 @@
 
 import json
 import math
+import re
 
 MAX_BYTES, MAX_DEPTH, MAX_NODES, CAP = 16_384, 20, 2_048, 0.8
 MAX_DIGITS = 400  # of one number: far above any expected value, far below what is slow to convert
 
 
-class Unacceptable(ValueError):
+class UnacceptableError(ValueError):
     """The answer breaks a limit or is not JSON: it scores 0."""
 
 
-def grade_components(expected: dict, answer: object) -> float:
+def grade_components(expected: dict, answer: dict) -> float:
     """1.0 if all components are right; else their share, at most 0.8; 0 unless a right one has substance."""
-    if not isinstance(answer, dict) or answer.keys() - expected.keys():
+    if answer.keys() - expected.keys():
         return 0.0
     right = [value for key, value in expected.items() if key in answer and same(value, answer[key])]
     if len(right) == len(expected):
@@ -39,59 +40,54 @@ def substantive(value) -> bool:
     return not isinstance(value, bool) and bool(value)
 
 
-def load_answer(raw: bytes) -> object:
-    """Bytes -> JSON value. Unacceptable for everything else, in time linear in the size."""
+def load_answer(raw: bytes) -> dict:
+    """Bytes -> JSON object. UnacceptableError for everything else, in time linear in the size."""
     if not 0 < len(raw) <= MAX_BYTES:
-        raise Unacceptable("size")
+        raise UnacceptableError("size")
     try:
         text = raw.decode("utf-8")
         _check_depth(text)
         value = json.loads(text, object_pairs_hook=_unique, parse_int=_int, parse_float=_float, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise Unacceptable(str(error)) from None
+        raise UnacceptableError(str(error)) from None
+    if not isinstance(value, dict):
+        raise UnacceptableError("not an object")
     if _nodes(value) > MAX_NODES:
-        raise Unacceptable("nodes")
+        raise UnacceptableError("nodes")
     return value
 
 
 def _check_depth(text):
     """Count brackets outside strings before parsing, so that depth never reaches the parser's stack."""
-    depth, quoted, escaped = 0, False, False
-    for char in text:
-        if quoted:
-            quoted, escaped = escaped or char != '"', char == "\\" and not escaped
-        elif char == '"':
-            quoted = True
-        elif char in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise Unacceptable("depth")
-        elif char in "]}":
-            depth -= 1
+    depth = 0
+    for bracket in re.sub(r'"(?:\\.|[^"\\])*\\?"?|[^][{}"]+', "", text, flags=re.DOTALL):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise UnacceptableError("depth")
 
 
 def _unique(pairs):
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise Unacceptable("duplicate key")
+        raise UnacceptableError("duplicate key")
     return value
 
 
 def _int(text):
     if len(text) > MAX_DIGITS:
-        raise Unacceptable("number")
+        raise UnacceptableError("number")
     return int(text)
 
 
 def _float(text):
     value = float(text) if len(text) <= MAX_DIGITS else math.inf
     if not math.isfinite(value):
-        raise Unacceptable("number")
+        raise UnacceptableError("number")
     return value
 
 
 def _refuse(text):
-    raise Unacceptable(text)
+    raise UnacceptableError(text)
 
 
 def _nodes(value) -> int:

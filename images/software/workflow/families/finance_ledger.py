@@ -9,13 +9,14 @@ PROMPT = """# Finance ledger: entries and reversals
 Amounts in the files are text with two decimals, as "12.50"; answers are integers in cents (1250).
 
 Rules
-1. Entries and reversals share one sequence; handle them together by rising seq, each on the balances that those before it left.
-2. An entry moves its amount from payer to payee. A reversal of an entry moves money back from the entry's payee to its payer;
-   "all" means what is still unreversed of the entry at that moment.
-3. A line is rejected, and moves nothing, for the first reason that applies:
-   "unknown" (a reversal of an entry that was not accepted with a smaller seq), "spent" (a reversal of an entry with nothing left
-   unreversed), "excess" (a reversal of more than is left), "closed" (payer or payee is closed: seq >= closed_from), "floor"
-   (the account that gives the money would fall below its floor).
+1. Entries and reversals share one sequence; handle them together by rising seq, each on the balances that the
+   lines before it left.
+2. An entry moves its amount from payer to payee. A reversal of an entry moves money back from the entry's payee to
+   its payer; "all" means what is still unreversed of the entry at that moment.
+3. A line is rejected, and moves nothing, for the first reason that applies: "unknown" (a reversal of an entry that
+   was not accepted before), "spent" (a reversal of an entry with nothing left unreversed), "excess" (a reversal of
+   more than is left), "closed" (payer or payee is closed: seq >= closed_from), "floor" (the account that gives the
+   money would fall below its floor).
 
 Answer
 - balances: object, every account to its closing balance
@@ -63,8 +64,8 @@ def _lines(stream, accounts, entry_count, reversal_count):
     entries = []
     for number, seq in enumerate(sorted(seqs[:entry_count])):
         payer, payee = stream.sample(names, 2)
-        entry = {"seq": seq, "entry": f"E{number:02}", "payer": payer, "payee": payee, "amount": stream.between(900, 24000)}
-        entries.append(entry)
+        amount = stream.between(900, 24000)
+        entries.append({"seq": seq, "entry": f"E{number:02}", "payer": payer, "payee": payee, "amount": amount})
     reversals = []
     for seq in seqs[entry_count:]:
         entry = stream.pick(entries[: 1 + entry_count * seq // 99])

@@ -7,12 +7,12 @@ PROMPT = """# Industrial schedule: one machine
 - machine.json: blackout {start, end}: no job may run in any part of [start, end).
 
 Rules
-1. Times are integers from 0. One job runs at a time, without interruption. A job that runs from s to s + duration must not
-   share time with the blackout; it may end at its start or begin at its end.
+1. Times are integers from 0. One job runs at a time, without interruption. A job that runs from s to s + duration
+   must not share time with the blackout; it may end at its start or begin at its end.
 2. For an order of the jobs, each starts as early as it can: not before its release, nor before the job in front of it
    in the order has ended, nor so that it would run in the blackout.
-3. Tardiness of a job is max(0, end - due). Choose the order (obeying the precedences) with the least sum of
-   weight x tardiness, then the least end of the last job, then the list of ids that comes first.
+3. Tardiness of a job is max(0, end - due). Choose the order (obeying the precedences) with the least sum of weight x
+   tardiness, then the least end of the last job, then the list of ids that comes first.
 
 Answer
 - order: ids
@@ -50,7 +50,8 @@ def _shop(stream, count):
     for name in names:
         release, duration = stream.between(0, 3 * count), stream.between(2, 9)
         due = release + duration + stream.between(0, 4 * count)
-        jobs[name] = dict(id=name, release=release, duration=duration, due=due, weight=stream.between(1, 5))
+        weight = stream.between(1, 5)
+        jobs[name] = {"id": name, "release": release, "duration": duration, "due": due, "weight": weight}
     line = stream.shuffle(names)
     pairs = [[line[at], line[at + stream.between(1, 2)]] for at in range(0, count - 2, 2)]
     start = stream.between(count, 3 * count)

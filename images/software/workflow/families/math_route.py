@@ -1,6 +1,7 @@
 """Shortest constrained route: checkpoints, forbidden nodes, exposure budget, windows, orderings."""
 
 from heapq import heappop, heappush
+from itertools import pairwise
 
 PROMPT = """# Math route: fastest route under constraints
 
@@ -9,14 +10,15 @@ PROMPT = """# Math route: fastest route under constraints
 - windows.json: object, node to [open, close].
 
 Rules
-1. A route is a walk along roads from start to goal that has visited every checkpoint; nodes and roads may be used again. It
-   begins at minute 0; it ends the first time it is at the goal with every checkpoint visited. Start counts as visited.
+1. A route is a walk along roads from start to goal that has visited every checkpoint; nodes and roads may be used
+   again. It begins at minute 0; it ends the first time it is at the goal with every checkpoint visited. Start counts
+   as visited.
 2. Forbidden nodes are never entered. For an ordering [x, y], y is never entered before x has been visited.
-3. Entering a node that has a window: before open one waits until open; after close it is not allowed. This holds at every
-   visit. One waits nowhere else.
+3. Entering a node that has a window: before open one waits until open; after close it is not allowed. This holds at
+   every visit. One waits nowhere else.
 4. The sum of the exposures of the roads taken (each time) must not exceed exposure_budget. Waiting has no exposure.
-5. Choose the route with the earliest arrival, then the least exposure, then the fewest roads, then the list of nodes that
-   comes first.
+5. Choose the route with the earliest arrival, then the least exposure, then the fewest roads, then the list of nodes
+   that comes first.
 
 Answer
 - route: nodes from start to goal
@@ -44,9 +46,7 @@ def _map(stream, difficulty):
     nodes = [f"N{number:02}" for number in stream.sample(range(10, 99), count)]
     pairs = {tuple(sorted((nodes[at], stream.pick(nodes[max(0, at - 3) : at])))) for at in range(1, count)}
     pairs |= {tuple(sorted(stream.sample(nodes, 2))) for _ in range(count)}
-    roads = [
-        {"a": a, "b": b, "minutes": stream.between(2, 9), "exposure": stream.below(5)} for a, b in sorted(pairs)
-    ]
+    roads = [{"a": a, "b": b, "minutes": stream.between(2, 9), "exposure": stream.below(5)} for a, b in sorted(pairs)]
     middle = stream.shuffle(nodes[1:-1])
     checkpoints, forbidden = middle[: 1 + difficulty], middle[1 + difficulty : 2 + difficulty]
     windows = {}
@@ -73,7 +73,7 @@ def _links(roads):
 
 
 def _search(roads, rules, windows):
-    """Labels (time, exposure, roads, path, marks); one is dropped if an earlier one is no worse in what follows time."""
+    """Labels (time, exposure, roads, path, marks); dropped if an earlier one is no worse in what follows."""
     links, marks = _links(roads), set(rules["checkpoints"]) | {x for x, _ in rules["orderings"]}
     needed, kept = set(rules["checkpoints"]), {}
     start = rules["start"]
@@ -98,7 +98,7 @@ def _search(roads, rules, windows):
 def _describe(best, roads, rules, windows):
     time, exposure, _, path = best
     links, clock, first, waits = _links(roads), 0, {path[0]: 0}, []
-    for here, there in zip(path, path[1:]):
+    for here, there in pairwise(path):
         reached = clock + next(minutes for node, minutes, _ in links[here] if node == there)
         clock = max(reached, windows.get(there, (0,))[0])
         first.setdefault(there, clock)

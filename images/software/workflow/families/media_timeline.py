@@ -10,24 +10,27 @@ PROMPT = """# Media timeline: conform an edit list
 - project.json: fps ([numerator, denominator]), end (frames of the timeline), budget (cents).
 
 Rules
-1. The nominal rate of an asset is its fps rounded up. A timecode is the frame ((HH x 60 + MM) x 60 + SS) x nominal + FF.
-2. An edit is rejected with every code that applies. ASSET: no such asset; then only NEGATIVE can apply besides. FRAME: the FF
-   of in or out is not below the nominal rate; then EMPTY, SOURCE and OVERRUN do not apply. EMPTY: out is not after in.
-   SOURCE: out is larger than the asset's frames. NEGATIVE: at is below 0. OVERRUN: the edit is neither EMPTY nor NEGATIVE and
-   would end after the project's end.
-3. An edit uses the asset's frames from in up to, not including, out. On the timeline it lasts
-   (out - in) x project fps / asset fps frames, rounded to the nearest integer, halves up, and covers [at, at + that).
-4. An overlap is a pair of accepted edits that share frames. A gap is a longest range of [0, end) that no accepted edit covers.
+1. The nominal rate of an asset is its fps rounded up. A timecode is the frame ((HH x 60 + MM) x 60 + SS) x nominal +
+   FF.
+2. An edit is rejected with every code that applies. ASSET: no such asset; then only NEGATIVE can apply besides.
+   FRAME: the FF of in or out is not below the nominal rate; then EMPTY, SOURCE and OVERRUN do not apply. EMPTY: out
+   is not after in. SOURCE: out is larger than the asset's frames. NEGATIVE: at is below 0. OVERRUN: the edit is
+   neither EMPTY nor NEGATIVE and would end after the project's end.
+3. An edit uses the asset's frames from in up to, not including, out. On the timeline it lasts (out - in) x project
+   fps / asset fps frames, rounded to the nearest integer, halves up, and covers [at, at + that).
+4. An overlap is a pair of accepted edits that share frames. A gap is a longest range of [0, end) that no accepted
+   edit covers.
 5. An asset's cost is rate x (seconds of it that the accepted edits use in sum, at its exact fps, rounded up once).
 
 Answer
 - rejected: object, every rejected id to its codes, sorted
 - timeline: rows [id, start, end] of the accepted edits, sorted by start, then id
-- overlaps: rows [first id, second id, start, end], first id before second in the timeline, in timeline order of first, then second
+- overlaps: rows [first id, second id, start, end], in timeline order of the first, then of the second
 - gaps: rows [start, end], in order
 - cost: sum over the assets, in cents
 - within_budget: whether cost is at most budget (true or false)
 """
+NAMES = "beach crowd dawn ferry glass harbour"
 RATES = ((24, 1), (25, 1), (30, 1), (24000, 1001), (30000, 1001), (50, 1))
 
 
@@ -45,10 +48,10 @@ def make(stream, difficulty):
 
 
 def _assets(stream, count):
-    names = stream.sample("beach crowd dawn ferry glass harbour".split(), count)
+    names = stream.sample(NAMES.split(), count)
     return [
         {"id": name, "fps": list(fps), "frames": stream.between(500, 900), "rate": stream.between(20, 190)}
-        for name, fps in zip(names, stream.sample(RATES, count))
+        for name, fps in zip(names, stream.sample(RATES, count), strict=True)
     ]
 
 
@@ -106,7 +109,9 @@ def _conform(assets, edits, project):
     timeline.sort(key=lambda row: (row[1], row[0]))
     overlaps = [
         [a[0], b[0], b[1], min(a[2], b[2])]
-        for number, a in enumerate(timeline) for b in timeline[number + 1 :] if b[1] < a[2] and b[1] < b[2]
+        for number, a in enumerate(timeline)
+        for b in timeline[number + 1 :]
+        if b[1] < a[2] and b[1] < b[2]
     ]
     gaps, reached = [], 0
     for _, start, end in [*timeline, ["", project["end"], project["end"]]]:

@@ -1,6 +1,6 @@
 """Contact updates merged by alias, instant, source priority and row; rows that cannot be resolved."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 PROMPT = """# Office reconciliation: merge contact updates
 
@@ -25,9 +25,9 @@ Answer
 - wins: object, every source of sources.json to its number of winning updates (0 counts)
 - complete: whether every contact has an email after the merge (true or false)
 """
-FIRST = "Ada Boris Chen Dora Emil Farah Goran Hana Ivo Jun Kira Lars".split()
-LAST = "Moss Reed Stone Vale Wood".split()
-CITIES = "Bern Cork Graz Lyon Oslo Pisa Riga Turku".split()
+FIRST = "Ada Boris Chen Dora Emil Farah Goran Hana Ivo Jun Kira Lars"
+LAST = "Moss Reed Stone Vale Wood"
+CITIES = "Bern Cork Graz Lyon Oslo Pisa Riga Turku"
 FIELDS = ("email", "phone", "city")
 
 
@@ -44,11 +44,11 @@ def make(stream, difficulty):
 
 def _contacts(stream, count):
     contacts = []
-    for number, first in enumerate(stream.sample(FIRST, count), 1):
-        last = stream.pick(LAST)
+    for number, first in enumerate(stream.sample(FIRST.split(), count), 1):
+        last = stream.pick(LAST.split())
         aliases = [f"{first[0]}. {last}", f"{first} {last[0]}."]
         if number % 2:
-            aliases.append(f"{stream.pick(CITIES)} office")
+            aliases.append(f"{stream.pick(CITIES.split())} office")
         email, phone, city = (_value(stream, field) for field in FIELDS)
         contact = {"id": f"C{number:02}", "name": f"{first} {last}", "aliases": aliases, "email": email, "phone": phone}
         contacts.append(contact | {"city": city, "locked": [stream.pick(FIELDS)] if stream.one_in(3) else []})
@@ -58,11 +58,11 @@ def _contacts(stream, count):
 
 def _value(stream, field):
     number = stream.between(10, 99)
-    return {"email": f"u{number}@example.org", "phone": f"+41 55 {number}", "city": stream.pick(CITIES)}[field]
+    return {"email": f"u{number}@example.org", "phone": f"+41 55 {number}", "city": stream.pick(CITIES.split())}[field]
 
 
 def _updates(stream, contacts, sources, count):
-    updates, start = [], datetime(2026, 3, 1, tzinfo=timezone.utc)
+    updates, start = [], datetime(2026, 3, 1, tzinfo=UTC)
     for row in stream.sample(range(100, 200), count):
         contact = stream.pick(contacts)
         who = stream.pick([contact["name"], *contact["aliases"], "Nobody Known"])

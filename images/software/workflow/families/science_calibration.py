@@ -4,14 +4,15 @@ from fractions import Fraction
 
 PROMPT = """# Science calibration: from raw readings to results
 
-- standards.json: rows of instrument, standard ("low", "high" or "low_end"), reference, minute, readings. Each instrument has
-  all three; "low" and "high" were read at minute 0, "low_end" is the low standard again at the minute given.
+- standards.json: rows of instrument, standard ("low", "high" or "low_end"), reference, minute, readings. Each
+  instrument has all three; "low" and "high" were read at minute 0, "low_end" is the low standard again at the minute
+  given.
 - samples.json: rows of sample, instrument, minute, readings.
 - limits.json: weights (instrument to weight), drift_limit, spread_limit, action_level.
 
 Rules (exact arithmetic; the median of an even count is the mean of the two middle values)
-1. L, H and E are an instrument's median readings of low, high and low_end; E was read at minute T.
-   gain = (reference of high - reference of low) / (H - L); offset = reference of low - gain x L; drift = (E - L) / T.
+1. L, H and E are an instrument's median readings of low, high and low_end; E was read at minute T. gain = (reference
+   of high - reference of low) / (H - L); offset = reference of low - gain x L; drift = (E - L) / T.
 2. A reading r at minute m becomes gain x (r - drift x m) + offset.
 3. An instrument is quarantined if |gain x (E - L)| > drift_limit. All its rows are left out.
 4. Of the rows left, one is rejected if gain x (largest reading - smallest reading) > spread_limit.
@@ -49,9 +50,15 @@ def _standards(stream, count):
         shift = stream.pick((-1, 1)) * stream.between(5, 11)
         rows = (("low", 10, 0, low), ("high", 110, 0, low + span), ("low_end", 10, end, low + shift))
         standards[name] = [
-            {"instrument": name, "standard": kind, "reference": reference, "minute": minute, "readings": [
-                middle + step for step in stream.shuffle((0, -stream.between(1, 4), stream.between(1, 4)))
-            ]}
+            {
+                "instrument": name,
+                "standard": kind,
+                "reference": reference,
+                "minute": minute,
+                "readings": [
+                    middle + step for step in stream.shuffle((0, -stream.between(1, 4), stream.between(1, 4)))
+                ],
+            }
             for kind, reference, minute, middle in rows
         ]
         weights[name] = stream.between(1, 5)

@@ -6,8 +6,8 @@ PROMPT = """# Security triage: access requests of one day
 
 - requests.json: rows of id, at ("HH:MM"), user, device, ip, action, resource, mfa.
 - identities.json: rows of user, role, active, devices.
-- policy.json: roles (role to {actions, hours: [from, to]}), networks (CIDR), restricted (resource to roles), mfa_actions,
-  burst {minutes, limit}, watch, lock.
+- policy.json: roles (role to {actions, hours: [from, to]}), networks (CIDR), restricted (resource to roles),
+  mfa_actions, burst {minutes, limit}, watch, lock.
 
 Rules. A request is denied if at least one code applies; all that apply are listed.
 - USER: no identity has this user. Then INACTIVE, DEVICE, ACTION, RESOURCE and HOURS do not apply.
@@ -18,8 +18,9 @@ Rules. A request is denied if at least one code applies; all that apply are list
 - HOURS: `at` is outside [from, to) of the role; if to < from the hours run over midnight.
 - NETWORK: the ip is in none of the networks.
 - MFA: the action is in mfa_actions and mfa is false.
-- BURST: the user made at least `limit` earlier requests (allowed or not) that were at most `minutes` before this one. Earlier
-  means a smaller `at`, or the same `at` and a smaller id.
+- BURST: the user made at least `limit` earlier requests (allowed or not) that were at most `minutes` before this one.
+  Earlier means a smaller `at`, or the same `at` and a smaller id.
+
 Containment of a user is "lock" with at least `lock` denied requests, else "watch" with at least `watch`, else "none".
 
 Answer
@@ -30,9 +31,10 @@ Answer
 - top_reason: the most frequent code; of equals the first in alphabetical order
 - escalate: whether a user at level "lock" has an allowed request (true or false)
 """
-CODES = "ACTION BURST DEVICE HOURS INACTIVE MFA NETWORK RESOURCE USER".split()
-ACTIONS = "read write export delete grant".split()
-RESOURCES = "wiki payroll ledger vault".split()
+USERS = "ana bo cy dee eli fay gus hal"
+CODES = "ACTION BURST DEVICE HOURS INACTIVE MFA NETWORK RESOURCE USER"
+ACTIONS = "read write export delete grant"
+RESOURCES = "wiki payroll ledger vault"
 
 
 def make(stream, difficulty):
@@ -53,7 +55,7 @@ def _clock(minutes):
 
 
 def _identities(stream, count):
-    users = stream.sample("ana bo cy dee eli fay gus hal".split(), count)
+    users = stream.sample(USERS.split(), count)
     return [
         {
             "user": user,
@@ -70,12 +72,12 @@ def _policy(stream):
     roles = {"clerk": (day, day + 720), "admin": (day - 120, day + 840), "night": (night, day + 600)}
     return {
         "roles": {
-            role: {"actions": sorted(stream.sample(ACTIONS, 4)), "hours": [_clock(start), _clock(end)]}
+            role: {"actions": sorted(stream.sample(ACTIONS.split(), 4)), "hours": [_clock(start), _clock(end)]}
             for role, (start, end) in roles.items()
         },
         "networks": [f"10.{stream.between(1, 40) * 4}.0.0/14", f"192.168.{stream.between(0, 9) * 16}.0/20"],
-        "restricted": {name: stream.sample(sorted(roles), 2) for name in stream.sample(RESOURCES, 2)},
-        "mfa_actions": sorted(stream.sample(ACTIONS[1:], 2)),
+        "restricted": {name: stream.sample(sorted(roles), 2) for name in stream.sample(RESOURCES.split(), 2)},
+        "mfa_actions": sorted(stream.sample(ACTIONS.split()[1:], 2)),
         "burst": {"minutes": stream.between(10, 20), "limit": 2},
         "watch": 3,
         "lock": 5,
@@ -89,16 +91,18 @@ def _requests(stream, identities, policy, count):
         who = stream.pick(identities) if number else {"user": "zed", "devices": ["zed-1"]}
         net = ip_network(stream.pick(policy["networks"]))
         offset = stream.below(net.num_addresses * 9 // 8)  # one in nine falls just behind the network
-        rows.append({
-            "id": f"R{number:02}",
-            "at": _clock(minute % 1440),
-            "user": who["user"],
-            "device": stream.pick(who["devices"]) if stream.below(7) else "kiosk",
-            "ip": str(net[0] + offset),
-            "action": stream.pick(ACTIONS),
-            "resource": stream.pick(RESOURCES),
-            "mfa": not stream.one_in(4),
-        })
+        rows.append(
+            {
+                "id": f"R{number:02}",
+                "at": _clock(minute % 1440),
+                "user": who["user"],
+                "device": stream.pick(who["devices"]) if stream.below(7) else "kiosk",
+                "ip": str(net[0] + offset),
+                "action": stream.pick(ACTIONS.split()),
+                "resource": stream.pick(RESOURCES.split()),
+                "mfa": not stream.one_in(4),
+            }
+        )
     return stream.shuffle(rows)
 
 
@@ -131,14 +135,15 @@ def _judge(requests, identities, policy):
         denials[user] = denials.get(user, 0) + bool(codes)
         if codes:
             denied[row["id"]] = codes
-    counts = {code: sum(code in codes for codes in denied.values()) for code in CODES}
-    level = {u: "lock" if n >= policy["lock"] else "watch" if n >= policy["watch"] else "none" for u, n in denials.items()}
+    counts = {code: sum(code in codes for codes in denied.values()) for code in CODES.split()}
+    steps = ("none", "watch", "lock")
+    level = {user: steps[(n >= policy["watch"]) + (n >= policy["lock"])] for user, n in denials.items()}
     allowed = [row for row in requests if row["id"] not in denied]
     return {
         "denied": denied,
         "allowed": sorted(row["id"] for row in allowed),
         "containment": level,
         "reason_counts": counts,
-        "top_reason": min(CODES, key=lambda code: (-counts[code], code)),
+        "top_reason": min(counts, key=lambda code: (-counts[code], code)),
         "escalate": any(level[row["user"]] == "lock" for row in allowed),
     }

@@ -25,7 +25,7 @@ Answer
 - critical_minutes: integer
 - needs_approval: whether any affected module is frozen (true or false)
 """
-NAMES = "api auth batch billing cache chart cli codec config cron crypto graph index jobs kernel mail media parser".split()
+NAMES = "api auth batch billing cache chart cli codec config cron crypto graph index jobs kernel mail media parser"
 
 
 def make(stream, difficulty):
@@ -45,11 +45,12 @@ def make(stream, difficulty):
         "critical_minutes": critical,
         "needs_approval": any(m["frozen"] for m in modules if m["name"] in affected),
     }
-    return {"modules.json": stream.shuffle(modules), "suites.json": suites, "change.json": {"changed": changed}}, expected
+    modules = stream.shuffle(modules)
+    return {"modules.json": modules, "suites.json": suites, "change.json": {"changed": changed}}, expected
 
 
 def _modules(stream, difficulty):
-    names = stream.sample(NAMES, 8 + 5 * difficulty)
+    names = stream.sample(NAMES.split(), 8 + 5 * difficulty)
     modules = []
     for index, name in enumerate(names):
         below = stream.sample(names[:index], min(index, stream.between(1, 3)))
