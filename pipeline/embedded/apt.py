@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pipeline.embedded.aptsources import DebianMirror
-from pipeline.embedded.filecache import write_atomic
 from pipeline.errors import ServiceError
+from pipeline.files import write_atomic
 
 TIMEOUT_S = 600
 _URI_LINE = re.compile(r"'(?P<uri>[^']+)' (?P<file>[^ /]+_[^ /]+_[^ /]+\.deb) (?P<size>\d+) ?\S*")

@@ -41,7 +41,7 @@ class DebianMirror:
 
 
 def load_mirror(named: str | None, etc_path: Path = ETC_APT, keyrings_path: Path = KEYRINGS) -> DebianMirror:
-    """The mirror that a person named (one URL, or two with the security archive second), else the first of apt's sources.
+    """The mirror that a person named (a URL, or two: the security archive second), else the first of apt's sources.
 
     ServiceError when there is none, or no Debian archive keyring.
     """

@@ -1,7 +1,7 @@
 """Run by an image's own Python: sources on standard input, unchecked-hash bytecode (PEP 552) on standard output.
 
-Input, repeated: two big-endian 32-bit lengths, the path inside the image, the source. Output, in the same order: a status
-byte (0 bytecode, 1 note), a 32-bit length, the content.
+Input, repeated: two big-endian 32-bit lengths, the path inside the image, the source. Output, in the same order: a
+status byte (0 bytecode, 1 note), a 32-bit length, the content.
 
 Every file is compiled in a child forked from one fixed state: `marshal` marks an object as shared by its reference
 count, so a name that an earlier file interned would change the bytes of a later one.

@@ -68,7 +68,7 @@ def _assigns_all(node: ast.Assign) -> bool:
 
 
 def _definition_span(node: ast.stmt, source: bytes, starts: Sequence[int]) -> Span:
-    """From the first decorator to the last line, with the blank lines before it: what follows keeps its own distance."""
+    """From the first decorator to the last line, with the blank lines before it; what follows keeps its own."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     while first > 1 and not source[starts[first - 2] : starts[first - 1]].strip():

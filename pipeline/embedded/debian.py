@@ -22,7 +22,8 @@ AGENT_ID = 2000
 MAX_ENTRIES = 100_000
 MAX_UNPACKED_BYTES = 1 << 30
 LARGE_BYTES = 256 << 10
-_ALIASED = re.compile(r"(?:bin|sbin|lib|lib64)(?:/|$)")
+_MERGED_FOLDERS = ("bin", "sbin", "lib", "lib64")
+_ALIASED = re.compile(rf"(?:{'|'.join(_MERGED_FOLDERS)})(?:/|$)")
 _SAFE_FIELD = re.compile(r"[A-Za-z0-9+.:~_-]+")
 
 
@@ -128,15 +129,17 @@ def _entry(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str, deb: De
     return Entry(path, data=_content(archive, member), mode=mode, uid=uid, gid=gid)
 
 
-def _merged(name: str, deb: Deb) -> str:
-    """A member's name, relative and below /usr where /usr is merged; empty for the root and for the merging links."""
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts:
-        raise HostileInputError(f"a path leaves the root: {name!r}", where=str(deb.path))
-    path = "/".join(parts)
-    if len(parts) == 1 and _ALIASED.match(path):
-        return ""
+def merged_path(name: str) -> str:
+    """A path as a package names it, relative, without dot parts, and below usr/ where /usr is merged."""
+    path = "/".join(part for part in name.split("/") if part not in ("", "."))
     return f"usr/{path}" if _ALIASED.match(path) else path
+
+
+def _merged(name: str, deb: Deb) -> str:
+    """`merged_path` of a member; empty for the root folder and for the links that merge /usr."""
+    if ".." in name.split("/"):
+        raise HostileInputError(f"a path leaves the root: {name!r}", where=str(deb.path))
+    return "" if name.strip("./") in _MERGED_FOLDERS else merged_path(name)
 
 
 def _installed(control: bytes) -> bytes:
@@ -167,7 +170,7 @@ def _write_accounts(root: _Root) -> None:
 
 
 def _write_links_and_folders(root: _Root) -> None:
-    for name in ("bin", "sbin", "lib", "lib64"):
+    for name in _MERGED_FOLDERS:
         root.set(Entry(name, "symlink", target=f"usr/{name}"))
     root.entries.setdefault("usr/bin/sh", Entry("usr/bin/sh", "symlink", target="dash"))
     root.entries.setdefault("usr/bin/awk", Entry("usr/bin/awk", "symlink", target="mawk"))

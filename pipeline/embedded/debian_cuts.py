@@ -31,40 +31,26 @@ DROPPED_PACKAGES: dict[str, str] = {
 
 _NOT_READ = "documentation and translations that no program reads"
 _HTTP = "needs libcurl, which is left out"
-_SCRIPT = "needs Perl, Python 2 tools, Tcl or a server, which are not in the image"
+_SCRIPT = "needs Perl, Tcl, a network or a server, which the image has not"
+_NO_SERVICES = "no service manager runs in the image"
+_NOT_RUN = "tests, tools and data of people at a desk"
 
 DROPPED_PATHS: tuple[tuple[str, str], ...] = (
-    (
-        r"usr/share/(?:man|info|locale|lintian|bug|doc-base|menu|bash-completion|zsh|binfmts|perl5?|gitweb|gcc|gdb)(?:/|$)",
-        _NOT_READ,
-    ),
+    (r"usr/share/(?:man|info|locale|lintian|bug|doc-base|menu|bash-completion|zsh)(?:/|$)", _NOT_READ),
+    (r"usr/share/(?:binfmts|perl5?|gitweb|gcc|gdb)(?:/|$)", "data of programs that are not in the image"),
     (r"usr/share/doc/[^/]+/(?!copyright$)", _NOT_READ),
-    (r"etc/(?:cron\.[^/]+|init\.d|bash_completion\.d|dpkg|apt|default)(?:/|$)", "no service manager runs in the image"),
+    (r"etc/(?:cron\.[^/]+|init\.d|bash_completion\.d|dpkg|apt|default)(?:/|$)", _NO_SERVICES),
+    (r"(?:usr/)?lib/(?:systemd|tmpfiles\.d|sysusers\.d)(?:/|$)", _NO_SERVICES),
     (r"var/cache/", "caches of tools that are not in the image"),
-    (
-        r"usr/lib/x86_64-linux-gnu/(?:gconv|audit|perl-base|perl)(?:/|$)",
-        "character set conversion and audit plugins of libc",
-    ),
+    (r"usr/lib/x86_64-linux-gnu/(?:gconv|audit|perl-base|perl)(?:/|$)", "plugins of libc for iconv and auditing"),
     (r"usr/lib/git-core/git-(?:remote-(?:https?|ftps?)|http-(?:push|fetch|backend)|imap-send)$", _HTTP),
-    (
-        r"usr/lib/git-core/git-(?:add--interactive|archimport|citool|cvs[^/]*|daemon|gui[^/]*|instaweb|p4|send-email|svn|shell"
-        r"|filter-branch|request-pull|credential-[^/]*|fast-import-[^/]*)$",
-        _SCRIPT,
-    ),
-    (
-        r"usr/bin/(?:scalar|git-(?:shell|cvsserver))$|usr/lib/git-core/(?:scalar|git-gui--askpass)$|usr/share/git-core/contrib/",
-        _SCRIPT,
-    ),
-    (
-        r"usr/lib/python3\.\d+/(?:test|idlelib|lib2to3|turtledemo|tkinter|ensurepip|pydoc_data)(?:/|$)",
-        "not for programs that run",
-    ),
-    (r"usr/lib/python3\.\d+/lib-dynload/(?:nis|_dbm)\.", "its library is left out"),
+    (r"usr/lib/git-core/git-(?:add--interactive|archimport|citool|cvs[^/]*|daemon|gui[^/]*|instaweb|p4)$", _SCRIPT),
+    (r"usr/lib/git-core/git-(?:send-email|svn|shell|filter-branch|request-pull|credential-[^/]*)$", _SCRIPT),
+    (r"usr/lib/git-core/(?:scalar|git-gui--askpass)$|usr/bin/(?:scalar|git-(?:shell|cvsserver))$", _SCRIPT),
+    (r"usr/share/git-core/contrib/", _SCRIPT),
+    (r"usr/lib/python3\.\d+/(?:test|idlelib|lib2to3|turtledemo|tkinter|ensurepip|pydoc_data)(?:/|$)", _NOT_RUN),
     (r"usr/lib/python3\.\d+/config-3\.", "for building extension modules"),
-    (
-        r"lib/systemd/|usr/lib/systemd/|usr/lib/tmpfiles\.d/|usr/lib/sysusers\.d/",
-        "no service manager runs in the image",
-    ),
+    (r"usr/lib/python3\.\d+/lib-dynload/(?:nis|_dbm)\.", "its library is left out"),
     (r"usr/(?:games|src)(?:/|$)", "empty"),
 )
 

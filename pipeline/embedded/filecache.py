@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import IntegrityError
+from pipeline.files import write_atomic_chunks
 
 
 @dataclass(frozen=True)
@@ -50,26 +49,11 @@ class FileCache:
                 where=source_path.name,
                 remedy="the package source served other bytes than the lock names; check the source, then the lock",
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.file_path(sha256), source_path.read_bytes())
+        with source_path.open("rb") as stream:
+            write_atomic_chunks(self.file_path(sha256), iter(lambda: stream.read(1 << 20), b""))
 
 
 def sha256_of(path: Path) -> str:
     """Hex SHA-256 of a file, streamed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write beside, then rename: a reader sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".part-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -1,8 +1,8 @@
 """Source distributions into one git repository: a commit a version, the same ids on every machine.
 
-The versions up to the base lack the functions that a task asks for; the later ones are whole. That future is left in the
-repository as public task images have it (branch, tags, remote refs, reflogs, unreachable objects), so that stripping it
-is work on something real. No git runs here.
+The versions up to the base lack the functions that a task asks for; the later ones are whole. That future is left in
+the repository as public task images have it (branch, tags, remote refs, reflogs, unreachable objects), so that
+stripping it is work on something real. No git runs here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Version:
 
 @dataclass(frozen=True)
 class History:
-    """Entries relative to the repository folder (work tree and .git), and the ids of the base and of the last commit."""
+    """Entries relative to the repository folder (work tree and .git), and the ids of base and last commit."""
 
     entries: tuple[Entry, ...]
     base_commit: str

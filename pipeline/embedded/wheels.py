@@ -14,7 +14,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipeline.derive.layer import Entry
 from pipeline.embedded.archives import ArchivedFile, read_archive
@@ -156,12 +155,3 @@ def _console_scripts(raw: bytes, folder: str, where: str) -> Iterator[Entry]:
             raise HostileInputError(f"an unsafe entry point: {name} = {target}", where=where)
         script = _SCRIPT.format(module=match[1], attribute=match[2], call=match[2] + match[3])
         yield Entry(f"{folder}/{name}", data=script.encode(), mode=0o755)
-
-
-def overlay_entries(folder_path: Path, destination: Destination) -> tuple[Entry, ...]:
-    """Our own modules that stand beside the wheels of a lock: the `.py` files of a folder."""
-    paths = sorted(folder_path.rglob("*.py")) if folder_path.is_dir() else []
-    modules = destination.modules
-    return tuple(
-        Entry(f"{modules}/{path.relative_to(folder_path).as_posix()}", data=path.read_bytes()) for path in paths
-    )

@@ -1,1 +1,0 @@
-"""Stands where the package mcp would be, which is not in this image; see `fastmcp` beside it."""
