@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import requests
 from pipeline.adapters.keyless import AmbientToken, EmbeddedToken, KeylessSigner
 from pipeline.derive import statements
 from pipeline.embedded.sigstore import trust
-from pipeline.errors import AccessError, IntegrityError, PipelineError, ServiceError
+from pipeline.errors import AccessError, ConfigError, IntegrityError, PipelineError, ServiceError
 from tests.fakes.private_sigstore import DIGEST, IMAGE, SIGN, Party, running
 
 STATEMENT = statements.make_sign_statement(IMAGE)
@@ -225,6 +226,8 @@ def test_an_ambient_identity_of_a_ci_system(gate: Gate, monkeypatch: pytest.Monk
 
 
 def test_a_trust_configuration_without_timestamps(gate: Gate) -> None:
-    config = trust.trust_config(gate.party.state_path, gate.party.port).replace(b'"tsaUrls":[', b'"ignored":[')
-    with pytest.raises((IntegrityError, ServiceError)):
-        KeylessSigner(config, gate.party.token(), 0).sign(STATEMENT)
+    config = json.loads(trust.trust_config(gate.party.state_path, gate.port))
+    config["signingConfig"]["tsaUrls"] = []
+    with pytest.raises(ConfigError):
+        KeylessSigner(json.dumps(config).encode(), gate.party.token(), 0).sign(STATEMENT)
+    assert gate.seen == []

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pipeline.errors import AccessError, HostileInputError, IntegrityError, PipelineError, ServiceError
+from pipeline.errors import AccessError, ConfigError, HostileInputError, IntegrityError, PipelineError, ServiceError
 from pipeline.model.attestation import MAX_STATEMENT_BYTES
 
 if TYPE_CHECKING:
@@ -84,10 +84,7 @@ class KeylessSigner:
         with _step("signing certificate"):
             signer = Signer(identity, context)
         with _step("signature"):
-            bundle = signer.sign_dsse(statement)
-        if bundle.verification_material.timestamp_verification_data is None:
-            raise IntegrityError("the trust configuration names no timestamp authority", where="signed timestamp")
-        return bundle
+            return signer.sign_dsse(statement)
 
     def _identity(self) -> IdentityToken:
         from sigstore.oidc import IdentityToken
@@ -139,6 +136,10 @@ def _make_context(trust_config: bytes) -> SigningContext:
     fulcio = services.get_fulcio()
     _bound(fulcio.session, fulcio.url)
     rekor: Any = _Named(services.get_tlogs()[0], "create_entry", "log entry")
+    if not services.get_tsas():
+        raise ConfigError(
+            "the trust configuration names no timestamp authority", remedy="name one: we require its word"
+        )
     authorities: Any = [_Named(one, "request_timestamp", "signed timestamp") for one in services.get_tsas()]
     return SigningContext(fulcio=fulcio, rekor=rekor, trusted_root=config.trusted_root, tsa_clients=authorities)
 

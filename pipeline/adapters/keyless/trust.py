@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Literal
 
-from pipeline.errors import ServiceError
+from pipeline.errors import ConfigError, ServiceError
+from pipeline.model.record import canonical_json
 
 
 @dataclass(frozen=True)
@@ -15,17 +18,26 @@ class PublicTrust:
     trust_config: bytes
 
 
-def load_public_trust(*, offline: bool = False) -> PublicTrust:
-    """Refresh over TUF, or take the newest local copy when offline; ServiceError when that fails."""
+def load_public_trust(rekor: Literal[1, 2] = 1, *, offline: bool = False) -> PublicTrust:
+    """Refresh over TUF, or take the newest local copy when offline.
+
+    The configuration names logs of version `rekor` only, where the library would take the newest: ConfigError when the
+    public instance has none. ServiceError when nothing can be had. The library keeps its copy in the user's cache.
+    """
     from sigstore.models import ClientTrustConfig
 
     try:
-        config = ClientTrustConfig.production(offline=offline)
+        # The library has no public way to write what it read.
+        inner = ClientTrustConfig.production(offline=offline)._inner
     except Exception as error:
         raise ServiceError(
             f"the public Sigstore's trust configuration cannot be had: {type(error).__name__}",
             where="the TUF repository of sigstore.dev",
             remedy="check the network, or pin a trusted root in the target",
         ) from error
-    inner = config._inner  # the library has no public way to write what it read
-    return PublicTrust(inner.trusted_root.to_json().encode(), inner.to_json().encode())
+    config = json.loads(inner.to_json())
+    logs = config["signingConfig"]["rekorTlogUrls"]
+    config["signingConfig"]["rekorTlogUrls"] = [log for log in logs if log["majorApiVersion"] == rekor]
+    if not config["signingConfig"]["rekorTlogUrls"]:
+        raise ConfigError(f"the public Sigstore names no log of version {rekor}", remedy="set the target's rekor: 1")
+    return PublicTrust(canonical_json(config["trustedRoot"]), canonical_json(config))

@@ -160,9 +160,9 @@ def _verify_timestamp(root: TrustedRoot, response: Any, signature: bytes) -> dat
 
     failure: Exception | None = None
     for authority in root.get_timestamp_authorities():
-        leaf, *above = authority.certificates(allow_expired=True)
-        builder = VerifierBuilder().tsa_certificate(leaf).add_root_certificate(above[-1])
-        for certificate in above[:-1]:
+        chain = authority.certificates(allow_expired=True)
+        builder = VerifierBuilder().tsa_certificate(chain[0]).add_root_certificate(chain[-1])
+        for certificate in chain[1:-1]:
             builder = builder.add_intermediate_certificate(certificate)
         try:
             builder.build().verify_message(response, signature)

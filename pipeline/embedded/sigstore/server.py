@@ -51,7 +51,7 @@ class PrivateSigstore:
 
     def serve(self) -> None:
         """Answer until `stop` is called from another thread."""
-        self._server.serve_forever(poll_interval=0.1)
+        self._server.serve_forever(poll_interval=0.05)
 
     def stop(self) -> None:
         """Stop answering and give the port and the logs up."""
