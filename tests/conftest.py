@@ -30,6 +30,7 @@ ROOT = Path(__file__).parent.parent
 RELEASE_STATE = ROOT / ".pipeline" / "services"
 TEST_STATE = ROOT / ".pipeline" / "tests"
 TEST_PORT = 5720
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 SCOPE = f"tests-{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:8]}-"
 
 

@@ -100,8 +100,10 @@ def start(engine: PrivateEngine) -> None:
 
 def stop(engine: PrivateEngine) -> None:
     """End it and all that it ran: processes, mounts, bridge, sockets. Images stay in the data folder."""
-    for service in reversed(make_services(engine)):
-        halt(service)
+    containerd, dockerd = make_services(engine)
+    # without containerd, dockerd would wait in vain for its containers to end
+    halt(dockerd, None if find_processes(containerd.marker) else 0)
+    halt(containerd)
     shims = find_processes(("-address", str(engine.run_path / "containerd.sock")))
     terminate(shims, grace_s=0)
     terminate(container_processes(engine.data_path), grace_s=0)

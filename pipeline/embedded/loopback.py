@@ -8,11 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from pipeline.embedded.process import read_argv
+from pipeline.embedded.process import read_argv, wait_until
 from pipeline.errors import ServiceError
 
 HOST: Final = "127.0.0.1"
 _LISTEN = "0A"
+_RELEASE_S = 1
 _MAX_ARGV_CHARS = 120
 
 
@@ -46,17 +47,26 @@ def port_status(port: int, path: str, timeout_s: float = 2) -> int | None:
 
 
 def require_free_port(port: int, purpose: str) -> None:
-    """ServiceError unless 127.0.0.1:port can be bound; it names the holder when /proc shows it."""
+    """ServiceError unless 127.0.0.1:port can be bound soon; it names the holder when /proc shows it.
+
+    Soon: the threads of a process that was killed hold its sockets a moment longer than the process is listed.
+    """
+    if not wait_until(lambda: _is_free(port), _RELEASE_S):
+        raise ServiceError(
+            f"port {port} is taken; the {purpose} needs it",
+            where=f"{HOST}:{port}, held by {describe_holder(port)}",
+            remedy="stop that process, then run the same command again",
+        )
+
+
+def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
-        except OSError as error:
-            raise ServiceError(
-                f"port {port} is taken; the {purpose} needs it",
-                where=f"{HOST}:{port}, held by {describe_holder(port)}",
-                remedy="stop that process, then run the same command again",
-            ) from error
+        except OSError:
+            return False
+    return True
 
 
 def describe_holder(port: int) -> str:

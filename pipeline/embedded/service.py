@@ -11,7 +11,7 @@ from pipeline.embedded.loopback import require_free_port
 from pipeline.embedded.process import Running, find_processes, read_log_tail, spawn, terminate, wait_until
 from pipeline.errors import ServiceError
 
-_HANG_S = 5
+_HANG_S = 3
 _EXEC_S = 1
 State = Literal["ready", "hanging", "stopped"]
 
@@ -71,9 +71,9 @@ def _is_gone(service: Service) -> bool:
     return not wait_until(lambda: find_processes(service.marker), _EXEC_S)
 
 
-def halt(service: Service) -> None:
-    """Stop every process of the service, whoever started it."""
-    terminate(find_processes(service.marker), service.stop_grace_s)
+def halt(service: Service, grace_s: float | None = None) -> None:
+    """Stop every process of the service, whoever started it; by force after the grace, its own by default."""
+    terminate(find_processes(service.marker), service.stop_grace_s if grace_s is None else grace_s)
 
 
 def observe(service: Service, where: str) -> ServiceStatus:
