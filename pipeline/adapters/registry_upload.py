@@ -65,10 +65,7 @@ class BlobUpload:
                 if not self._mount_from:
                     raise HostileInputError("the registry mounted a blob that nobody asked to mount", where=self._where)
                 return None
-            location = answer.header("Location")
-            if not location:
-                raise HostileInputError("the registry began an upload without saying where", where=self._where)
-            return follow(call.url, location, self._where)
+            return follow(call.url, answer.header("Location") or "", self._where)
 
     def _send(self, location: str) -> None:
         url = f"{location}{'&' if urlsplit(location).query else '?'}digest={quote(self._blob.digest, safe='')}"

@@ -60,7 +60,7 @@ def follow(current: str, location: str, where: str) -> str:
 
     From https only to https; from another machine never to this one.
     """
-    if len(location) > MAX_URL_CHARS:
+    if not 0 < len(location) <= MAX_URL_CHARS:
         raise HostileInputError(f"a Location of {len(location)} characters", where=where)
     target = urljoin(current, location)
     source, destination = load_origin(current, where), load_origin(target, where)

@@ -16,10 +16,12 @@ from tests.fakes.registry_content import MemoryStore, descriptor_of, make_image
 from tests.fakes.registry_faults import (
     answering,
     changing,
+    continuing,
     corrupting,
     dripping,
     dripping_head,
     ending_after,
+    endless_trailers,
     resetting,
     with_header,
 )
@@ -134,6 +136,7 @@ INTERRUPTIONS = {
     "reset-at-once": resetting,
     "slow-drip": dripping(0.02),
     "slow-head": dripping_head,
+    "continuing": continuing,
     "unavailable": answering(503),
 }
 
@@ -199,9 +202,12 @@ def test_a_wrong_content_length_is_refused_before_the_body(setting: Setting, bod
     assert setting.reader.received_bytes == 0
 
 
-@pytest.mark.parametrize("name", ["truncated", "reset-at-once", "slow-head", "slow-drip", "unavailable"])
-def test_a_manifest_survives_an_interruption(setting: Setting, name: str) -> None:
-    fault = ending_after(100) if name == "truncated" else INTERRUPTIONS[name]
+@pytest.mark.parametrize(
+    "fault",
+    [ending_after(100), endless_trailers, resetting, dripping_head, dripping(0.02), continuing, answering(503)],
+    ids=["truncated", "endless-trailers", "reset", "slow-head", "slow-drip", "continuing", "unavailable"],
+)
+def test_a_manifest_survives_an_interruption(setting: Setting, fault: Fault) -> None:
     setting.server.inject(fault, path="/manifests/")
     assert setting.reader.fetch_manifest(setting.reference.with_tag("1")) == IMAGE
 
@@ -215,6 +221,13 @@ def test_an_upload_survives_an_interruption(setting: Setting, method: str, fault
     assert setting.server.content.repository("team/image").blobs[descriptor_of(data).digest] == data
     # A PUT whose answer was lost had arrived: the retry finds the blob and does not send it again.
     assert setting.writer.sent_bytes == len(data)
+
+
+def test_connections_are_kept(setting: Setting) -> None:
+    for _ in range(5):
+        setting.reader.fetch_manifest(setting.reference.with_tag("1"))
+        setting.read_layer()
+    assert setting.server.connections == 1
 
 
 def test_a_manifest_put_survives_an_interruption(setting: Setting) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 
@@ -51,41 +52,47 @@ def altered(**fields: object) -> bytes:
     return json.dumps({**json.loads(IMAGE.raw), **fields}).encode()
 
 
+UNTYPED = json.dumps({name: value for name, value in json.loads(IMAGE.raw).items() if name != "mediaType"}).encode()
+
 MANIFESTS = {
-    "deep": serving(b'{"a":' + b"[" * 100_000, OCI_MANIFEST),
-    "too-long": serving(b" " * (MAX_MANIFEST_BYTES + 1)),
-    "endless": endless,
-    "headers": header_bomb,
-    "long-header": with_header("X-Long", "x" * 70_000),
-    "not-json": serving(b"\xff\xfe"),
-    "not-an-object": serving(b"[]"),
-    "web-page": serving(b"<html>log in</html>", "text/html"),
-    "no-type": answering(200, IMAGE.raw),
-    "other-type": serving(IMAGE.raw, DOCKER_MANIFEST),
-    "index-that-is-a-manifest": serving(IMAGE.raw, OCI_INDEX),
-    "schema-1": serving(altered(schemaVersion=1)),
-    "no-config": serving(altered(config=None)),
-    "negative-size": serving(altered(config={"mediaType": "x", "digest": IMAGE.digest, "size": -1})),
-    "md5": serving(altered(config={"mediaType": "x", "digest": "md5:" + "0" * 32, "size": 1})),
-    "huge-number": serving(altered().replace(b'"schemaVersion": 2', b'"schemaVersion": ' + b"9" * 10_000)),
-    "redirect-loop": answering(302, Location="/v2/team/image/manifests/1"),
-    "redirect-nowhere": answering(302),
-    "redirect-to-ftp": answering(302, Location="ftp://127.0.0.1/"),
-    "redirect-to-plain-http": answering(302, Location="http://storage.test/blob"),
-    "redirect-with-user": answering(302, Location="https://user:pass@storage.test/"),
-    "redirect-with-backslash": answering(302, Location="https://storage.test\\@127.0.0.1/"),
-    "redirect-too-long": answering(302, Location="https://storage.test/" + "x" * 9000),
-    "status-299": answering(299, IMAGE.raw, Content_Type=OCI_MANIFEST),
+    "deep": (serving(b'{"a":' + b"[" * 100_000, OCI_MANIFEST), "not JSON"),
+    "too-long": (serving(b" " * (MAX_MANIFEST_BYTES + 1)), "more than 4194304"),
+    "endless": (endless, "more than 4194304"),
+    "headers": (header_bomb, "headers"),
+    "long-header": (with_header("X-Long", "x" * 70_000), "headers"),
+    "not-json": (serving(b"\xff\xfe"), "not JSON"),
+    "not-an-object": (serving(b"[]"), "another type"),
+    "web-page": (serving(b"<html>log in</html>", "text/html"), "Content-Type is"),
+    "no-type": (answering(200, IMAGE.raw), "Content-Type is"),
+    "other-type": (serving(IMAGE.raw, DOCKER_MANIFEST), "another type"),
+    "index-that-is-a-manifest": (serving(IMAGE.raw, OCI_INDEX), "another type"),
+    "schema-1": (serving(altered(schemaVersion=1)), "schemaVersion"),
+    "no-config": (serving(altered(config=None)), "config"),
+    "negative-size": (serving(altered(config={"mediaType": "x", "digest": IMAGE.digest, "size": -1})), "config.size"),
+    "md5": (serving(altered(config={"mediaType": "x", "digest": "md5:" + "0" * 32, "size": 1})), "config.digest"),
+    "huge-number": (serving(altered().replace(b'"schemaVersion": 2', b'"schemaVersion": ' + b"9" * 10_000)), "JSON"),
+    "redirect-loop": (answering(302, Location="/v2/team/image/manifests/1"), "5 redirects"),
+    "redirect-nowhere": (answering(302), "Location of 0"),
+    "redirect-to-ftp": (answering(302, Location="ftp://127.0.0.1/"), "malformed URL"),
+    "redirect-to-plain-http": (answering(302, Location="http://storage.test/blob"), "unencrypted"),
+    "redirect-with-user": (answering(302, Location="https://user:pass@storage.test/"), "user in it"),
+    "redirect-with-backslash": (answering(302, Location="https://storage.test\\@127.0.0.1/"), "malformed URL"),
+    "redirect-too-long": (answering(302, Location="https://storage.test/" + "x" * 9000), "9021 characters"),
+    "untyped-text": (
+        serving(UNTYPED, "text/plain"),
+        "Content-Type is",
+    ),
+    "status-299": (answering(299, IMAGE.raw, Content_Type=OCI_MANIFEST), "299"),
 }
 
 
-@pytest.mark.parametrize("fault", MANIFESTS.values(), ids=MANIFESTS.keys())
+@pytest.mark.parametrize(("fault", "what"), MANIFESTS.values(), ids=MANIFESTS.keys())
 def test_a_hostile_manifest_is_refused(
-    server: RegistryServer, reader: AnonymousRegistry, reference: Reference, fault: Fault
+    server: RegistryServer, reader: AnonymousRegistry, reference: Reference, fault: Fault, what: str
 ) -> None:
     server.inject(fault, path="/manifests/", times=99)
     started = time.monotonic()
-    with pytest.raises(HostileInputError) as raised:
+    with pytest.raises(HostileInputError, match=re.escape(what)) as raised:
         reader.fetch_manifest(reference)
     assert time.monotonic() - started < 4
     assert raised.value.where

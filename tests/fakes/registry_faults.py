@@ -79,6 +79,28 @@ def dripping_head(handler: Handler, reply: Reply) -> None:
     _drip(handler, b"HTTP/1.1 200 OK\r\nX-Slow: " + b"a" * 400, 0.05)
 
 
+def continuing(handler: Handler, reply: Reply) -> None:
+    """Interim answers without an end, and never the real one."""
+    while True:
+        handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        handler.wfile.flush()
+        time.sleep(0.01)
+
+
+def endless_trailers(handler: Handler, reply: Reply) -> None:
+    """A whole body in chunks, then trailer fields without an end."""
+    handler.send_response(reply.status)
+    for name, value in reply.headers.items():
+        handler.send_header(name, value)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.write(b"%x\r\n%s\r\n0\r\n" % (len(reply.body), reply.body))
+    while True:
+        handler.wfile.write(b"X-Trailer: x\r\n")
+        handler.wfile.flush()
+        time.sleep(0.01)
+
+
 def header_bomb(handler: Handler, reply: Reply) -> None:
     """More headers than anybody needs."""
     reply.headers |= {f"X-Bomb-{number}": "x" * 1000 for number in range(500)}

@@ -77,6 +77,7 @@ class RegistryServer:
         self.realm: str | None = None
         self.refuses_mount = False
         self.seen: list[Seen] = []
+        self.connections = 0
         self.tokens: dict[str, tuple[str, ...]] = {}
         self._faults: list[_Injected] = []
         self._uploads: set[str] = set()
@@ -252,6 +253,10 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # a head in one segment, as real servers send it
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.registry.connections += 1  # type: ignore[attr-defined]
 
     def answer(self) -> None:
         registry: RegistryServer = self.server.registry  # type: ignore[attr-defined]
