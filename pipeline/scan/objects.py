@@ -1,0 +1,110 @@
+"""Git objects: their ids and what they point to. Formats: git's gitformat-* and hash-function-transition documents."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline.errors import HostileInputError
+
+Kind = Literal["commit", "tree", "blob", "tag"]
+Format = Literal["sha1", "sha256"]
+KINDS: tuple[Kind, ...] = ("commit", "tree", "blob", "tag")
+ID_BYTES: dict[Format, int] = {"sha1": 20, "sha256": 32}
+GITLINK = b"160000"
+
+_LOOSE = re.compile(rb"(commit|tree|blob|tag) (\d{1,15})\0")
+_TREE_ENTRY = {size: re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{%d})" % size, re.S) for size in (20, 32)}
+
+
+@dataclass(frozen=True)
+class GitObject:
+    """One object. `links` are the ids that it names: tree and parents, entries (submodules too), or the tagged object.
+
+    `size` is of the content in bytes. A blob's content is not kept.
+    """
+
+    id: bytes
+    kind: Kind
+    size: int
+    links: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class TreeEntry:
+    """One line of a tree."""
+
+    mode: bytes
+    name: bytes
+    id: bytes
+
+
+def hasher(kind: str, size: int, form: Format) -> Any:
+    """A hash object that has taken an object's header; feed it the content to get the id."""
+    state = hashlib.sha1(usedforsecurity=False) if form == "sha1" else hashlib.sha256()
+    state.update(b"%s %d\0" % (kind.encode(), size))
+    return state
+
+
+def make_object(kind: Kind, data: bytes, form: Format) -> GitObject:
+    """Name and read one object; HostileInputError when a commit, tree or tag is malformed."""
+    state = hasher(kind, len(data), form)
+    state.update(data)
+    return GitObject(state.digest(), kind, len(data), links_of(kind, data, form))
+
+
+def links_of(kind: Kind, data: bytes, form: Format) -> tuple[bytes, ...]:
+    """The ids that an object's content names."""
+    if kind == "tree":
+        return tuple(entry[2] for entry in _tree_lines(data, ID_BYTES[form]))
+    if kind == "commit":
+        return commit_links(data, form)
+    if kind == "tag":
+        return (_hex_field(data.partition(b"\n")[0], b"object ", form),)
+    return ()
+
+
+def commit_links(data: bytes, form: Format) -> tuple[bytes, ...]:
+    """The tree and then the parents of a commit."""
+    lines = data.partition(b"\n\n")[0].split(b"\n")
+    links = [_hex_field(lines[0], b"tree ", form)]
+    for line in lines[1:]:
+        if not line.startswith(b"parent "):
+            break
+        links.append(_hex_field(line, b"parent ", form))
+    return tuple(links)
+
+
+def tree_entries(data: bytes, form: Format) -> list[TreeEntry]:
+    """The lines of a tree, in its order; HostileInputError when it is malformed."""
+    return [TreeEntry(*line) for line in _tree_lines(data, ID_BYTES[form])]
+
+
+def is_loose(head: bytes) -> bool:
+    """Whether the first unpacked bytes are those of a loose object."""
+    return _LOOSE.match(head) is not None
+
+
+def split_loose(plain_head: bytes) -> tuple[Kind, int, int]:
+    """Kind, content size and header length of an unpacked loose object."""
+    match = _LOOSE.match(plain_head)
+    if match is None:
+        raise HostileInputError("not a loose git object")
+    kind = next(kind for kind in KINDS if kind.encode() == match[1])
+    return kind, int(match[2]), match.end()
+
+
+def _tree_lines(data: bytes, id_bytes: int) -> list[tuple[bytes, bytes, bytes]]:
+    lines: list[tuple[bytes, bytes, bytes]] = _TREE_ENTRY[id_bytes].findall(data)
+    if sum(len(mode) + len(name) + 2 + id_bytes for mode, name, _ in lines) != len(data):
+        raise HostileInputError("a damaged git tree")
+    return lines
+
+
+def _hex_field(line: bytes, prefix: bytes, form: Format) -> bytes:
+    text = line[len(prefix) :]
+    if not line.startswith(prefix) or not re.fullmatch(rb"[0-9a-f]{%d}" % (2 * ID_BYTES[form]), text):
+        raise HostileInputError(f"a git object without its {prefix.decode().strip()} line")
+    return bytes.fromhex(text.decode())
