@@ -36,9 +36,15 @@ class CheckReport(Record):
 
 
 class Finding(Record):
-    """One thing that a policy's check found wrong."""
+    """One thing that a policy's check found wrong. A `note` is reported and fails nothing.
+
+    `digest` is the manifest digest of the image that it is about, empty when it is about the whole release: exceptions
+    are granted for one digest.
+    """
 
     check: str
     what: str
     where: str
     remedy: str = ""
+    digest: str = ""
+    severity: Severity = "error"
