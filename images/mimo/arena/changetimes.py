@@ -4,7 +4,7 @@ On tmpfs it does not for a write through a shared mapping. A workspace on such a
 """
 
 # Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH208
+# ruff: noqa: PTH104, PTH108, PTH118
 from __future__ import annotations
 
 import mmap

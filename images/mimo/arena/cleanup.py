@@ -1,7 +1,7 @@
 """Everything an agent could have left outside its workspace, undone: processes, places, and kernel objects."""
 
 # Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH208
+# ruff: noqa: PTH208
 from __future__ import annotations
 
 import os

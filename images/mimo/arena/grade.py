@@ -3,6 +3,7 @@
 1. Restore every path that the test patch touches to the base commit; remove those that the base lacks.
 2. `git apply` the test patch.
 3. Run `{ test_command; } </dev/null`; the reward is 1 if it exits 0 within the record's time, else 0.
+4. With the guard `planted-hooks` only: a test that must fail is added, and now the command must not exit 0.
 
 What the agent's edits break is a reward of 0; what our side cannot start is an InfrastructureError. Nothing of the test
 output goes to the client: it would teach the hidden tests.
@@ -11,11 +12,13 @@ output goes to the client: it would teach the hidden tests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from arena.canary import canary_for
+from arena.guard import GUARDED_VARIABLES
 from arena.patchpaths import touched_paths
 from arena.record import TaskRecord
-from arena.shell import ShellResult, ShellRunner
+from arena.shell import TIMED_OUT, ShellResult, ShellRunner
 
 GIT_TIMEOUT_S = 60.0
 
@@ -41,12 +44,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Grader:
-    """Grades the workspace of `runner`. `prepare` runs first; `variables` are added to the environment of the tests."""
+    """Grades the workspace of `runner`; `prepare` runs first."""
 
     record: TaskRecord
     runner: ShellRunner
     prepare: Callable[[], None]
-    variables: dict[str, str] = field(default_factory=dict)
 
     def grade(self) -> Verdict:
         """Numbered as above; the workspace holds the hidden tests afterwards, until the next reset."""
@@ -61,17 +63,38 @@ class Grader:
             return Verdict(False, "apply", applied.exit_code)
         # 3.
         tested = self._test()
-        return Verdict(tested.exit_code == 0 and not tested.timed_out, "test", tested.exit_code)
+        if tested.exit_code != 0:
+            return Verdict(False, "test", tested.exit_code)
+        # 4.
+        if self._is_guarded and not self._canary_fails():
+            return Verdict(False, "canary", 0)
+        return Verdict(True, "test", 0)
+
+    @property
+    def _is_guarded(self) -> bool:
+        return self.record.guard == "planted-hooks"
 
     def _restore(self) -> ShellResult:
         paths = touched_paths(self.record.test_patch)
         argv = ["/bin/bash", "-c", _RESTORE, "restore", self.record.base_commit, *paths]
-        return self.runner.execute(argv, timeout_s=GIT_TIMEOUT_S)
+        return self._execute(argv, GIT_TIMEOUT_S)
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> ShellResult:
-        return self.runner.execute(["/usr/bin/git", *arguments], timeout_s=GIT_TIMEOUT_S, stdin=stdin)
+        return self._execute(["/usr/bin/git", *arguments], GIT_TIMEOUT_S, stdin)
 
     def _test(self) -> ShellResult:
         command = f"{{ {self.record.test_command}\n}} </dev/null"
-        argv = ["/bin/bash", "-c", command]
-        return self.runner.execute(argv, timeout_s=self.record.verifier_timeout_s, variables=self.variables)
+        return self._execute(["/bin/bash", "-c", command], self.record.verifier_timeout_s)
+
+    def _canary_fails(self) -> bool:
+        """Whether a test that must fail does; True for a language in which we cannot write one."""
+        canary = canary_for(touched_paths(self.record.test_patch))
+        if canary is None:
+            return True
+        path, text = canary
+        added = self._execute(["/bin/bash", "-c", 'cat >> "$1"', "append", path], GIT_TIMEOUT_S, text.encode())
+        return added.exit_code == 0 and self._test().exit_code not in (0, TIMED_OUT)
+
+    def _execute(self, argv: list[str], timeout_s: float, stdin: bytes = b"") -> ShellResult:
+        variables = GUARDED_VARIABLES if self._is_guarded else {}
+        return self.runner.execute(argv, timeout_s=timeout_s, stdin=stdin, variables=variables)

@@ -5,7 +5,7 @@ once, at start: it becomes root's and read-only for everybody else.
 """
 
 # Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH208
+# ruff: noqa: PTH116
 from __future__ import annotations
 
 import os

@@ -7,7 +7,7 @@ prevent it) and never hits processes of root, such as an operator's `docker exec
 """
 
 # Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH208
+# ruff: noqa: PTH208
 from __future__ import annotations
 
 import contextlib

@@ -5,7 +5,7 @@ Only directories that came with the image cannot be moved (overlay file systems 
 """
 
 # Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH104, PTH108, PTH116, PTH118, PTH208
+# ruff: noqa: PTH208
 from __future__ import annotations
 
 import array

@@ -5,10 +5,10 @@ from __future__ import annotations
 from arena.cleanup import Cleanup
 from arena.episode import Grade
 from arena.grade import Grader, Verdict
-from arena.guard import GUARDED_VARIABLES, remove_planted_hooks
+from arena.guard import remove_planted_hooks
+from arena.patchpaths import touched_paths
 from arena.record import TaskRecord
 from arena.shell import ShellRunner
-from arena.snapshot import Snapshot
 from arena.tree import Workspace
 
 MAX_ACTIONS = 64
@@ -20,12 +20,9 @@ class RepairTask:
     max_actions = MAX_ACTIONS
     description = "A repository at its base commit and a problem statement; hidden tests grade the repair."
 
-    def __init__(
-        self, record: TaskRecord, snapshot: Snapshot, workspace: Workspace, runner: ShellRunner, cleanup: Cleanup
-    ) -> None:
-        self._record, self._snapshot, self._workspace, self._cleanup = record, snapshot, workspace, cleanup
-        guarded = record.guard == "planted-hooks"
-        self._grader = Grader(record, runner, self._before_grading, GUARDED_VARIABLES if guarded else {})
+    def __init__(self, record: TaskRecord, workspace: Workspace, runner: ShellRunner, cleanup: Cleanup) -> None:
+        self._record, self._workspace, self._cleanup = record, workspace, cleanup
+        self._grader = Grader(record, runner, self._before_grading)
         self.last_verdict: Verdict | None = None
 
     @property
@@ -49,4 +46,4 @@ class RepairTask:
     def _before_grading(self) -> None:
         self._cleanup.wipe_home()
         if self._record.guard == "planted-hooks":
-            remove_planted_hooks(self._workspace, self._snapshot)
+            remove_planted_hooks(self._workspace, touched_paths(self._record.test_patch))

@@ -113,16 +113,15 @@ class ShellRunner:
             try:
                 fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 os.set_blocking(reading, False)
-                pid = self._spawn(argv, environment, source, writing, keep_fds)
+                pid, pidfd = self._spawn(argv, environment, source, writing, keep_fds)
             finally:
                 os.close(writing)
-            pidfd = os.pidfd_open(pid)
             stack.callback(os.close, pidfd)
             yield _Run(pid, pidfd, reading)
 
     def _spawn(
         self, argv: Sequence[str], environment: Mapping[str, str], stdin: int, output: int, keep_fds: tuple[int, ...]
-    ) -> int:
+    ) -> tuple[int, int]:
         agent = self.agent
         with self.reaper.lock:
             try:
@@ -134,11 +133,11 @@ class ShellRunner:
             except OSError as error:
                 raise InfrastructureError(f"could not start a command: {error}") from error
             self.reaper.expect(process.pid)
-        # The reaper collects it, not Popen.
-        process.returncode = 0
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
-        return process.pid
+            # The reaper collects it, not Popen; until the lock is free its PID cannot be another's.
+            process.returncode = 0
+            with contextlib.suppress(OSError):
+                Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
+            return process.pid, os.pidfd_open(process.pid)
 
     def _watch(self, running: _Run, deadline: float) -> str:
         """Read output until the process ends; returns how it ended: `exit`, `timeout`, `disk` or `abort`."""

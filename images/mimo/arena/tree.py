@@ -31,7 +31,7 @@ class Workspace:
     """The directory `path`, its snapshot, and the table of the last restore."""
 
     def __init__(self, path: str, snapshot: Snapshot, agent: Agent) -> None:
-        self.path, self._snapshot, self._agent = path, snapshot, agent
+        self.path, self.snapshot, self._agent = path, snapshot, agent
         self._table: dict[str, Row] = {}
         self._keeps_change_times: bool | None = None
         self.restored: tuple[str, ...] = ()
@@ -45,13 +45,44 @@ class Workspace:
             self._keeps_change_times = keeps_change_times(self.path)
         known = self._table if self._keeps_change_times else {}
         self._table = {}
-        walk = _Restore(self._snapshot, self._agent, known)
+        walk = _Restore(self.snapshot, self._agent, known)
         directory_fd = os.open(self.path, _DIRECTORY)
         try:
             walk.directory(directory_fd, ROOT)
         finally:
             os.close(directory_fd)
         self._table, self.restored = walk.table, tuple(walk.restored)
+
+    def restore_below(self, path: str) -> None:
+        """Restore one path of the snapshot and all below it, or remove it when the snapshot lacks it.
+
+        The table stays as it was, so the next `restore` puts all of it right.
+        """
+        parent, _, name = path.rpartition("/")
+        try:
+            directory_fd = self.open_directory(parent)
+        except (FileNotFoundError, NotADirectoryError):
+            # The agent took a parent away: what is to be restored lies nowhere that anything would look.
+            return
+        try:
+            if path in self.snapshot.entries:
+                known = self._table if self._keeps_change_times else {}
+                _Restore(self.snapshot, self._agent, known).child(directory_fd, name, path)
+            else:
+                remove(name, directory_fd)
+        finally:
+            os.close(directory_fd)
+
+    def open_directory(self, path: str) -> int:
+        """A descriptor of a directory of the workspace, opened step by step so that no link is followed."""
+        directory_fd = os.open(self.path, _DIRECTORY)
+        for name in path.split("/") if path else ():
+            try:
+                child_fd = os.open(name, _DIRECTORY, dir_fd=directory_fd)
+            finally:
+                os.close(directory_fd)
+            directory_fd = child_fd
+        return directory_fd
 
     def settle(self) -> None:
         """Wait until the clock tick of the newest row is over; call it before a command may change anything."""
@@ -84,14 +115,15 @@ class _Restore:
                     remove(name, directory_fd)
                     self.restored.append(_join(path, name))
         for name in sorted(names):
-            self._child(directory_fd, name, _join(path, name))
+            self.child(directory_fd, name, _join(path, name))
         after = os.fstat(directory_fd)
         if after.st_mtime_ns != entry.mtime_ns and path != ROOT:
             os.utime(directory_fd, ns=(entry.mtime_ns, entry.mtime_ns))
             after = os.fstat(directory_fd)
         self.table[path] = row_of(after)
 
-    def _child(self, directory_fd: int, name: str, path: str) -> None:
+    def child(self, directory_fd: int, name: str, path: str) -> None:
+        """Restore one entry of an open directory, and all below it."""
         entry, state = self._snapshot.entries[path], _state(name, directory_fd)
         if entry.kind == "dir":
             self._child_directory(directory_fd, name, path, state)

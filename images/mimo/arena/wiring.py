@@ -27,5 +27,5 @@ def repair_arena(folder: Path) -> tuple[Arena, str]:
     runner, cleanup = make_arena_parts(record.cwd)
     snapshot = open_snapshot(str(folder / "snapshot.tar"))
     workspace = Workspace(record.cwd, snapshot, runner.agent)
-    task = RepairTask(record, snapshot, workspace, runner, cleanup)
+    task = RepairTask(record, workspace, runner, cleanup)
     return Arena(task, runner, cleanup), record.task_id
