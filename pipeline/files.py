@@ -14,7 +14,7 @@ import platform
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,6 +91,22 @@ def remove_tree(folder: Path) -> None:
     doomed = folder.with_name(f"{PARTIAL_PREFIX}removed-{os.getpid()}-{folder.name}")
     folder.rename(doomed)
     shutil.rmtree(doomed)
+
+
+def replace_tree(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Make a folder hold exactly these files (relative path -> bytes): written beside, then swapped in by rename."""
+    with storage_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = folder.with_name(f"{PARTIAL_PREFIX}new-{os.getpid()}-{folder.name}")
+        remove_tree(fresh)
+        try:
+            for path, data in sorted(files.items()):
+                write_atomic(fresh / path, data)
+            remove_tree(folder)
+            fresh.rename(folder)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
 
 
 def read_bytes_limited(path: Path, limit_bytes: int) -> bytes:

@@ -104,10 +104,16 @@ class EvidenceIndex(Record):
     files: tuple[EvidenceFile, ...]
 
 
-class ServedSchema(Record):
-    """schema.json: what the image's /schema serves."""
+class Verdicts(Record):
+    """policies.json: what every policy says of the release, as plain JSON of checks.evaluate.Verdict."""
 
-    document: JsonValue
+    verdicts: tuple[JsonValue, ...]
+
+
+class ServedSchema(Record):
+    """schema.json: the documents that the image's /schema serves, by name."""
+
+    documents: dict[str, JsonValue]
 
 
 ATTESTATION_PATH = "images/{image}/attestations/{kind}.sigstore.json"

@@ -13,14 +13,15 @@ from pipeline.files import remove_tree, write_atomic
 from pipeline.layout import Layout
 from pipeline.model.digest import digest_of
 from pipeline.model.finding import CheckReport
+from pipeline.model.material import Material
 from pipeline.model.stages import BuiltImage, LayerRecord, OutputFile
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Engine, PullRegistry, PushRegistry, Reporter
 from pipeline.stages.assemble import Assembled, add_layers, assemble
 from pipeline.stages.bases import Base, Sources, resolve_base
-from pipeline.stages.documents import make_documents
-from pipeline.stages.examiner import Examiner
+from pipeline.stages.documents import Built, make_documents
+from pipeline.stages.examiner import Examination, Examiner
 from pipeline.stages.inputs import digest_inputs
 from pipeline.stages.records import RECORD_NAME, has_record, load_built
 from pipeline.stages.strip import strip_base
@@ -37,6 +38,7 @@ class BuildPorts:
     examiner: Examiner
     reporter: Reporter
     revision: str
+    environment: tuple[Material, ...]
 
 
 @dataclass(frozen=True)
@@ -71,25 +73,29 @@ def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts
 
     # 3. Its layers without what must not be published, the added ones, config and manifest.
     layout = Layout(paths.built(image.id) / "layout")
-    made = _derive(plan, image, base, layout, ports)
+    made, reports = _derive(plan, image, base, layout, paths, ports)
 
     # 4. Every layer of the result is scanned.
     scan = ports.examiner.scan(image, layout, made.manifest, made.config)
 
     # 5. The suite, in containers of exactly these bytes.
-    checks, durations = _check(image, made, layout, ports)
+    examination = _check(image, made, layout, ports)
 
     # 6. SBOM, provenance, statements, policies: what is said of the image.
-    documents = make_documents(plan, image, base, made, layout, scan, checks, inputs)
-    outputs = tuple(_write(paths, image, name, data) for name, data in sorted(documents.files.items()))
+    built = Built(
+        plan, image, base, made, layout, scan, examination, inputs, ports.revision, ports.environment
+    )
+    documents = make_documents(built)
+    files = {**documents.files, **reports}
+    outputs = tuple(_write(paths, image, name, data) for name, data in sorted(files.items()))
     rejected = [verdict for verdict in documents.verdicts if verdict.outcome == "fail"]
-    if checks.failed or rejected:
-        raise _refusal(image, checks, [verdict.describe() for verdict in rejected], paths)
+    if examination.report.failed or rejected:
+        raise _refusal(image, examination.report, [verdict.describe() for verdict in rejected], paths)
 
     # 7. The record, last.
     record = _make_record(paths, image, base, made, inputs, outputs)
     write_atomic(paths.built(image.id) / RECORD_NAME, record.to_bytes())
-    return BuildOutcome(record, made=True, durations=durations)
+    return BuildOutcome(record, made=True, durations=examination.durations)
 
 
 def _unchanged(paths: Paths, image: PlannedImage, inputs: str) -> BuiltImage | None:
@@ -102,14 +108,17 @@ def _unchanged(paths: Paths, image: PlannedImage, inputs: str) -> BuiltImage | N
     return record if record.inputs == inputs else None
 
 
-def _derive(plan: Plan, image: PlannedImage, base: Base, layout: Layout, ports: BuildPorts) -> Assembled:
+def _derive(
+    plan: Plan, image: PlannedImage, base: Base, layout: Layout, paths: Paths, ports: BuildPorts
+) -> tuple[Assembled, dict[str, bytes]]:
     if image.base_kind == "pinned":
-        return _take_over(base, layout)
-    with ports.reporter.step(f"{image.id}: strip and derive"):
-        stripped = strip_base(plan, image, base, layout, ports.examiner)
+        return _take_over(base, layout), {}
+    stripped = strip_base(plan, image, base, layout, paths.cache, ports.reporter)
+    with ports.reporter.step(f"{image.id}: add layers"):
         added, materials = add_layers(plan, image, layout, ports.sources, stripped.repository)
         layers = (*stripped.layers, *added)
-        return assemble(plan, image, base, layers, (*base.materials, *materials), layout, ports.revision)
+        made = assemble(plan, image, base, layers, (*base.materials, *materials), layout, ports.revision)
+    return made, {"strip.json": stripped.report.to_bytes()}
 
 
 def _take_over(base: Base, layout: Layout) -> Assembled:
@@ -132,9 +141,7 @@ def _take_over(base: Base, layout: Layout) -> Assembled:
     return Assembled(base.manifest, base.config, layers, base.materials)
 
 
-def _check(
-    image: PlannedImage, made: Assembled, layout: Layout, ports: BuildPorts
-) -> tuple[CheckReport, Mapping[str, float]]:
+def _check(image: PlannedImage, made: Assembled, layout: Layout, ports: BuildPorts) -> Examination:
     with ports.reporter.step(f"{image.id}: load into the engine"):
         image_id = ports.engine.load(layout, made.manifest, f"build-{image.id}")
     try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+from pydantic import JsonValue
 
 from pipeline.layout import Layout
 from pipeline.model.finding import CheckReport
@@ -12,13 +15,20 @@ from pipeline.plan import PlannedImage
 from pipeline.scan.record import ImageScan
 
 
+@dataclass(frozen=True)
+class Examination:
+    """The suite's results, how long each check took in seconds, and the documents that /schema served, by name."""
+
+    report: CheckReport
+    durations: Mapping[str, float]
+    schema: Mapping[str, JsonValue]
+
+
 class Examiner(Protocol):
     """Looks at an image on disk; the same before publication and after the pull."""
 
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer and the config, for future history and fixtures. IntegrityError when a diff_id is wrong."""
 
-    def check(
-        self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str
-    ) -> tuple[CheckReport, Mapping[str, float]]:
-        """The behavioural suite in containers of that image id, and how long each check took in seconds."""
+    def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
+        """The behavioural suite, in containers of that image id."""

@@ -13,9 +13,8 @@ from pipeline.model.digest import hex_of
 from pipeline.model.oci import Descriptor, ImageConfig, Manifest
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Reporter
-from pipeline.scan.image import judge_image
 from pipeline.scan.layer import scan_layer
-from pipeline.scan.record import ImageScan, LayerScan
+from pipeline.scan.record import LayerScan
 from pipeline.scan.rules import Rules
 
 MAX_SCAN_BYTES = 256 << 20
@@ -40,18 +39,18 @@ def read_all_fixtures(plan: Plan) -> Mapping[str, bytes]:
     return texts
 
 
-def scan_image(
+def scan_layers(
     layout: Layout, manifest: Manifest, config: ImageConfig, rules: Rules, cache: Path, reporter: Reporter
-) -> ImageScan:
-    """The verdict over every layer; IntegrityError when a layer's diff_id is not what the config says."""
+) -> tuple[LayerScan, ...]:
+    """Every layer's scan, bottom first; IntegrityError when a layer's diff_id is not what the config says."""
     layers = manifest.view.layers
+    scans: list[LayerScan] = []
     with reporter.step(f"scan {manifest.digest[:19]}", sum(layer.size for layer in layers)) as advance:
-        scans = []
         for layer, diff_id in zip(layers, config.view.rootfs.diff_ids, strict=True):
             scans.append(_scan_cached(layout, layer, rules, cache))
             _check_diff_id(scans[-1], diff_id)
             advance(layer.size)
-    return judge_image(scans, config, rules)
+    return tuple(scans)
 
 
 def _scan_cached(layout: Layout, layer: Descriptor, rules: Rules, cache: Path) -> LayerScan:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from pipeline.errors import IntegrityError
 from pipeline.model.evidence import Pull
-from pipeline.model.finding import CheckReport
 from pipeline.model.stages import AttestationKind
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import BundleVerifier, Engine, PullRegistry, Reporter
 from pipeline.scan.record import ImageScan
 from pipeline.stages.attestations import FoundAttestation, fetch_attestations, require_all
-from pipeline.stages.examiner import Examiner
+from pipeline.stages.examiner import Examination, Examiner
 from pipeline.stages.pull import PulledImage, pull_image
 from pipeline.stages.records import has_record, load_published
 
@@ -43,8 +42,7 @@ class VerifiedImage:
     pull: Pull
     attestations: Mapping[AttestationKind, FoundAttestation]
     scan: ImageScan
-    checks: CheckReport
-    durations: Mapping[str, float]
+    examination: Examination
 
 
 def verify(plan: Plan, paths: Paths, ports: VerifyPorts, known: Mapping[str, str]) -> tuple[VerifiedImage, ...]:
@@ -77,7 +75,7 @@ def verify_image(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: s
 
     # 6. The whole suite, in containers of these bytes; then a pull as a person does it.
     try:
-        checks, durations = ports.examiner.check(image, pulled.manifest, pulled.config, loaded)
+        examination = ports.examiner.check(image, pulled.manifest, pulled.config, loaded)
         person = ports.engine.pull(pinned)
     finally:
         ports.engine.remove_image(image_id)
@@ -89,7 +87,7 @@ def verify_image(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: s
         person_pull_image_id=person,
     )
     _check_ids(pull, pulled)
-    return VerifiedImage(image, pulled, pull, attestations, scan, checks, durations)
+    return VerifiedImage(image, pulled, pull, attestations, scan, examination)
 
 
 def _expected_digest(image: PlannedImage, paths: Paths) -> str | None:
