@@ -16,10 +16,10 @@ NAME = "no-secrets"
 
 
 class Parameters(Section):
-    """`public_names`: variables that only sound secret. Entropy in bits a character, of words of at least `length`."""
+    """`public_names` only sound secret. Entropy is in 1/1000 bit a character, of words of `length` or more."""
 
     public_names: tuple[str, ...]
-    entropy_bits: float = Field(gt=0, le=8)
+    entropy_millibits: int = Field(ge=1000, le=8000)
     length: int = Field(ge=16)
 
 
@@ -29,7 +29,7 @@ def check(observation: ReleaseObservation, parameters: Parameters) -> tuple[Find
 
 
 def _check_image(image: ImageObservation, parameters: Parameters) -> Iterator[Finding]:
-    limits = (parameters.entropy_bits, parameters.length)
+    limits = (parameters.entropy_millibits / 1000, parameters.length)
     remedy = "take it out and revoke it: whoever pulled the image has it"
     for place, name, value in _named(image):
         if name not in parameters.public_names:
