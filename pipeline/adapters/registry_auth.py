@@ -102,7 +102,7 @@ class Authorizer:
         return None
 
     def _fetch_token(self, challenge: Challenge, scope: Scope, where: str, action: str) -> tuple[str, float]:
-        url = _token_url(challenge, scope, where)
+        url = make_token_url(challenge, scope, where)
         call = Call("GET", url, where, {"Accept": "application/json"})
         with self._transport.send(call, self._basic(url, where)) as answer:
             body = answer.read(MAX_ERROR_BYTES)
@@ -147,7 +147,8 @@ def _load_parameters(text: str, position: int, where: str) -> tuple[dict[str, st
     return parameters, position
 
 
-def _token_url(challenge: Challenge, scope: Scope, where: str) -> str:
+def make_token_url(challenge: Challenge, scope: Scope, where: str) -> str:
+    """Where to ask for a token; HostileInputError when the realm is out of bounds."""
     realm = challenge.parameters.get("realm", "")
     origin = load_origin(realm, where)
     if origin.is_loopback and not load_origin(registry_url(scope.registry), where).is_loopback:

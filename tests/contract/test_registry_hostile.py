@@ -205,6 +205,15 @@ def test_endless_pages_are_refused(server: RegistryServer, reader: AnonymousRegi
     assert server.count("GET", "/referrers/") == 100
 
 
+def test_a_list_that_ends_in_the_middle_is_refused(
+    server: RegistryServer, reader: AnonymousRegistry, reference: Reference
+) -> None:
+    attached(server, 3)
+    server.inject(answering(404), path="?n=2")
+    with pytest.raises(HostileInputError, match="ends in the middle"):
+        reader.fetch_referrers(reference.with_digest(IMAGE.digest))
+
+
 def test_too_many_referrers_are_refused(
     server: RegistryServer, reader: AnonymousRegistry, reference: Reference
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.adapters.registry_auth import Challenge, Scope, load_challenges
+from pipeline.adapters.registry_auth import Challenge, Scope, load_challenges, make_token_url
 from pipeline.errors import HostileInputError
 
 
@@ -52,6 +52,19 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     except HostileInputError:
         return
     assert all(challenge.scheme == challenge.scheme.lower() for challenge in challenges)
+
+
+def test_a_token_url_keeps_the_realms_query() -> None:
+    challenge = Challenge("bearer", {"realm": "https://t.test/token?a=1", "service": "r & s", "scope": "everything"})
+    url = make_token_url(challenge, Scope("r.test", "a/b"), "x")
+    assert url == "https://t.test/token?a=1&service=r+%26+s&scope=repository%3Aa%2Fb%3Apull"
+
+
+def test_a_registry_elsewhere_cannot_name_this_machine() -> None:
+    challenge = Challenge("bearer", {"realm": "http://127.0.0.1:9/token"})
+    assert make_token_url(challenge, Scope("127.0.0.1:5000", "a"), "x").startswith("http://127.0.0.1:9/token?scope=")
+    with pytest.raises(HostileInputError, match="this machine"):
+        make_token_url(challenge, Scope("ghcr.io", "a"), "x")
 
 
 def test_a_scope_asks_for_no_more_than_it_needs() -> None:
