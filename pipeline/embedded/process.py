@@ -98,8 +98,9 @@ def spawn(argv: Sequence[str], log_path: Path, *, folder: Path, environment: Map
 
 def terminate(processes: Sequence[Running], grace_s: float = 10) -> None:
     """SIGTERM, then SIGKILL to those that outlive the grace; returns when all are gone. ServiceError if one stays."""
+    # continued first: a stopped process acts on no other signal, and may then give it to the wrong thread
+    _signal(processes, signal.SIGCONT)
     _signal(processes, signal.SIGTERM)
-    _signal(processes, signal.SIGCONT)  # a stopped process acts on the first signal only once it continues
     if not wait_until(lambda: not _still(processes), grace_s):
         _signal(processes, signal.SIGKILL)
         if not wait_until(lambda: not _still(processes), 10):
