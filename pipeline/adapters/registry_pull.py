@@ -6,12 +6,12 @@ uses: nothing in this module, or in what it imports, knows what a credential is.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pipeline.adapters.registry_auth import Authorizer, Scope
 from pipeline.adapters.registry_blob import BlobStream
+from pipeline.adapters.registry_document import choose_platform, load_media_type, verify_media_type
 from pipeline.adapters.registry_exchange import DEFAULT_LIMITS, Answer, Call, Limits
 from pipeline.adapters.registry_referrers import (
     ReferrerWays,
@@ -109,13 +109,13 @@ class RegistryReader:
         with self._session.open(call, self._scope(reference), "read the manifest", frozenset({200})) as answer:
             raw = self._read(answer, MAX_MANIFEST_BYTES)
             served = answer.header("Docker-Content-Digest")
-            media_type = _content_type(answer)
+            media_type = load_media_type(answer.header("Content-Type"))
         wanted, found = reference.digest or served, digest_of(raw)
         if wanted is not None and wanted != found:
             raise IntegrityError(
                 f"the registry served {found} for {wanted}", where=where, remedy="do not use this registry or mirror"
             )
-        _check_media_type(raw, media_type, where)
+        verify_media_type(raw, media_type, where)
         return raw, media_type
 
     def _read(self, answer: Answer, limit_bytes: int) -> bytes:
@@ -143,7 +143,7 @@ class RegistryReader:
         for _ in range(MAX_PAGES):
             call = Call("GET", url, where, {"Accept": OCI_INDEX})
             with self._session.open(call, self._scope(reference), "list the referrers", _NO_API | {200}) as answer:
-                if answer.status != 200 or _content_type(answer) != OCI_INDEX:
+                if answer.status != 200 or load_media_type(answer.header("Content-Type")) != OCI_INDEX:
                     if url != first:
                         raise HostileInputError("the list of referrers ends in the middle", where=where)
                     return None
@@ -166,34 +166,6 @@ class AnonymousRegistry(RegistryReader):
     ) -> None:
         transport = Transport(limits)
         super().__init__(Session(transport, Authorizer(transport, clock), budget, clock))
-
-
-def choose_platform(raw: bytes, where: str) -> Descriptor:
-    """The one linux/amd64 entry of an index; HostileInputError when there is none or more than one."""
-    entries = load_index(raw, where).manifests
-    found = [e for e in entries if e.platform and (e.platform.os, e.platform.architecture) == ("linux", "amd64")]
-    if len(found) != 1:
-        raise HostileInputError(
-            f"an index with {len(found)} linux/amd64 entries", where=where, remedy="name the manifest by its digest"
-        )
-    return found[0]
-
-
-def _content_type(answer: Answer) -> str:
-    return (answer.header("Content-Type") or "").partition(";")[0].strip().lower()
-
-
-def _check_media_type(raw: bytes, media_type: str, where: str) -> None:
-    """Content-Type is one that was asked for, and the body says the same of itself when it says anything."""
-    if media_type not in (*MANIFEST_TYPES, *INDEX_TYPES):
-        raise HostileInputError(f"not a manifest: Content-Type is {media_type[:100]!r}", where=where)
-    try:
-        document = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise HostileInputError("a manifest that is not JSON", where=where) from error
-    own = document.get("mediaType", media_type) if isinstance(document, dict) else None
-    if own != media_type:
-        raise HostileInputError(f"a manifest of another type than its Content-Type, {media_type}", where=where)
 
 
 def _next_page(current: str, following: str, where: str) -> str:

@@ -210,6 +210,7 @@ def test_a_wrong_content_length_is_refused_before_the_body(setting: Setting, bod
 def test_a_manifest_survives_an_interruption(setting: Setting, fault: Fault) -> None:
     setting.server.inject(fault, path="/manifests/")
     assert setting.reader.fetch_manifest(setting.reference.with_tag("1")) == IMAGE
+    assert len(setting.time.pauses) == 1
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
