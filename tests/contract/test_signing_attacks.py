@@ -135,6 +135,32 @@ def test_a_number_of_the_inclusion_proof(scene: Scene, field: str, step: int) ->
     assert scene.failed_step(changed(scene.bundle, change)) == Step.LOG
 
 
+@pytest.mark.parametrize("rekor", [1, 2])
+@pytest.mark.parametrize("claimed", [3, 4])
+def test_a_proof_for_a_tree_of_another_size(tmp_path: Path, rekor: Any, claimed: int) -> None:
+    """The first of three leaves has a path of the same length in a tree of four."""
+    with running(tmp_path, rekor) as own:
+        first, *_ = [own.signer().sign(STATEMENT) for _ in range(3)]
+        log = own.service.services.log(rekor)
+
+        def later(document: dict[str, Any]) -> None:
+            entry(document)["inclusionProof"] = {
+                "logIndex": "0",
+                "treeSize": str(claimed),
+                "rootHash": base64.b64encode(log.tree.root()).decode(),
+                "hashes": [base64.b64encode(node).decode() for node in log.tree.path(0, 3)],
+                "checkpoint": {"envelope": log.checkpoint()},
+            }
+
+        bundle = changed(first, later)
+        if claimed == 3:
+            assert own.verifier().verify(bundle, subject_digest=DIGEST, predicate_type=SIGN)
+            return
+        with pytest.raises(IntegrityError) as caught:
+            own.verifier().verify(bundle, subject_digest=DIGEST, predicate_type=SIGN)
+    assert caught.value.where == Step.LOG
+
+
 @pytest.mark.parametrize("field", ["checkpoint", "hashes"])
 def test_an_inclusion_proof_that_lacks_something(scene: Scene, field: str) -> None:
     bundle = changed(scene.bundle, lambda d: entry(d)["inclusionProof"].pop(field))

@@ -75,7 +75,7 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
                 kept = {name: self.headers[name] for name in ("Authorization", "Content-Type") if name in self.headers}
                 status, data = gate.answer(self.path, body, kept)
                 self.send_response(status)
-                if status == 302:
+                if status == 307:
                     self.send_header("Location", f"http://127.0.0.1:{party.port}{self.path}")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
@@ -149,7 +149,7 @@ def test_a_refusal_is_not_retried(gate: Gate, path: str, step: str, status: int,
 
 
 def test_a_redirect_is_not_followed(gate: Gate) -> None:
-    gate.plan["/api/v2/signingCert"] = [302] * 100
+    gate.plan["/api/v2/signingCert"] = [307] * 100
     with pytest.raises(PipelineError):
         gate.signer(0, FakeTime()).sign(STATEMENT)
     assert gate.seen == ["/api/v2/signingCert"]

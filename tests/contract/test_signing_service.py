@@ -18,13 +18,16 @@ from typing import Any
 
 import pytest
 import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from pipeline.adapters.keyless import EmbeddedToken, KeylessSigner, KeylessVerifier
 from pipeline.derive import statements
 from pipeline.embedded.sigstore import tlog, trust
 from pipeline.embedded.sigstore.identity import PUBLISHER
 from pipeline.embedded.sigstore.server import PrivateSigstore
-from pipeline.errors import LockedError, ServiceError
+from pipeline.errors import LockedError, ServiceError, StageError
 from tests.fakes.private_sigstore import DIGEST, IMAGE, SIGN, Party, running
 
 STATEMENT = statements.make_sign_statement(IMAGE)
@@ -143,6 +146,39 @@ def test_a_token_needs_the_request_token(party: Party) -> None:
         assert "value" not in answer.text
 
 
+def test_the_request_token_is_a_bearer_token(party: Party) -> None:
+    secret = (party.state_path / "request-token").read_text()
+    statuses = [
+        requests.get(
+            url(party, "/oidc/ambient"),
+            params={"audience": "sigstore"},
+            headers={"Authorization": f"{scheme} {secret}"},
+            timeout=5,
+        ).status_code
+        for scheme in ("bearer", "Bearer", "basic")
+    ]
+    assert statuses == [200, 200, 401]
+
+
+def test_a_certificate_needs_a_key_that_signed_its_request(party: Party) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    der = bytearray(request.public_bytes(serialization.Encoding.DER))
+    right = bytes(der)
+    der[-1] ^= 1
+    headers = {"Authorization": f"Bearer {party.token_of(PUBLISHER)}"}
+    statuses = []
+    for raw in (right, bytes(der)):
+        pem = (
+            b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.encodebytes(raw) + b"-----END CERTIFICATE REQUEST-----\n"
+        )
+        body = {"certificateSigningRequest": base64.b64encode(pem).decode()}
+        statuses.append(
+            requests.post(url(party, "/api/v2/signingCert"), json=body, headers=headers, timeout=5).status_code
+        )
+    assert statuses == [201, 400]
+
+
 def test_a_token_is_for_sigstore_only(party: Party) -> None:
     secret = (party.state_path / "request-token").read_text()
     headers = {"Authorization": f"bearer {secret}"}
@@ -208,6 +244,28 @@ def test_a_signature_that_does_not_verify_is_not_logged(party: Party) -> None:
     assert status == {"right": 201, "wrong": 400}
 
 
+def test_a_signature_that_does_not_verify_is_not_logged_by_version_2(party: Party) -> None:
+    bundle = json.loads(party.signer().sign(STATEMENT))
+    payload = base64.b64decode(bundle["dsseEnvelope"]["payload"])
+    kind = bundle["dsseEnvelope"]["payloadType"]
+    status = []
+    for text in (payload, payload + b" "):
+        encoded = f"DSSEv1 {len(kind)} {kind} {len(text)} ".encode() + text
+        record = {
+            "digest": base64.b64encode(hashlib.sha256(encoded).digest()).decode(),
+            "signature": {
+                "content": bundle["dsseEnvelope"]["signatures"][0]["sig"],
+                "verifier": {
+                    "x509Certificate": bundle["verificationMaterial"]["certificate"],
+                    "keyDetails": "PKIX_ECDSA_P256_SHA_256",
+                },
+            },
+        }
+        body = {"hashedRekordRequestV002": record}
+        status.append(requests.post(url(party, "/api/v2/log/entries"), json=body, timeout=5).status_code)
+    assert status == [201, 400]
+
+
 def test_many_sign_at_once(party: Party) -> None:
     bundles: list[bytes] = []
     workers = [threading.Thread(target=lambda: bundles.append(party.signer().sign(STATEMENT))) for _ in range(8)]
@@ -267,6 +325,15 @@ def test_roots_of_two_states_have_nothing_in_common(party: Party, tmp_path: Path
     own, other = secrets(party.root), secrets(trust.trusted_root(tmp_path, party.port))
     assert len(own) == len(other) > 4
     assert not own & other
+
+
+@pytest.mark.parametrize("name", ["oidc.key", "rekor2.key", "fulcio.pem", "tsa-root.pem"])
+def test_a_damaged_file_of_the_state_is_named(tmp_path: Path, name: str) -> None:
+    trust.trusted_root(tmp_path, 1)
+    (tmp_path / "keys" / name).write_bytes(b"damaged")
+    with pytest.raises(StageError) as caught:
+        trust.trusted_root(tmp_path, 1)
+    assert caught.value.where.endswith(name)
 
 
 def test_a_state_folder_that_others_can_read_is_closed(tmp_path: Path) -> None:

@@ -120,8 +120,7 @@ def _pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> bytes:
 
 def _ec_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey:
     path = folder / f"{name}.key"
-    raw = _once(path, lambda: _pem(ec.generate_private_key(ec.SECP256R1())))
-    key = serialization.load_pem_private_key(raw, None)
+    key = _load(path, _once(path, lambda: _pem(ec.generate_private_key(ec.SECP256R1()))))
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise _foreign(path)
     return key
@@ -129,16 +128,22 @@ def _ec_key(folder: Path, name: str) -> ec.EllipticCurvePrivateKey:
 
 def _ed25519_key(folder: Path, name: str) -> ed25519.Ed25519PrivateKey:
     path = folder / f"{name}.key"
-    raw = _once(path, lambda: _pem(ed25519.Ed25519PrivateKey.generate()))
-    key = serialization.load_pem_private_key(raw, None)
+    key = _load(path, _once(path, lambda: _pem(ed25519.Ed25519PrivateKey.generate())))
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise _foreign(path)
     return key
 
 
+def _load(path: Path, raw: bytes) -> object:
+    try:
+        return serialization.load_pem_private_key(raw, None)
+    except (ValueError, TypeError):
+        raise _foreign(path) from None
+
+
 def _foreign(path: Path) -> StageError:
     return StageError(
-        "a key of another kind in the state of the private Sigstore",
+        "not a key, or a key of another kind, in the state of the private Sigstore",
         where=str(path),
         remedy="remove the state folder; what it signed can no longer be verified",
     )
@@ -152,8 +157,12 @@ def _authority(folder: Path, name: str, usage: x509.ObjectIdentifier, *, ca: boo
 
 
 def _certificate(folder: Path, name: str, make: Callable[[], x509.Certificate]) -> x509.Certificate:
-    raw = _once(folder / f"{name}.pem", lambda: make().public_bytes(serialization.Encoding.PEM))
-    return x509.load_pem_x509_certificate(raw)
+    path = folder / f"{name}.pem"
+    raw = _once(path, lambda: make().public_bytes(serialization.Encoding.PEM))
+    try:
+        return x509.load_pem_x509_certificate(raw)
+    except ValueError:
+        raise _foreign(path) from None
 
 
 def _issue(

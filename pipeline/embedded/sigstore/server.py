@@ -98,7 +98,7 @@ class _Exchange(BaseHTTPRequestHandler):
         if url.path in documents:
             return 200, _json(documents[url.path]()), _JSON
         if url.path == "/api/v2/checkpoint":
-            return 200, self.services.rekor2_log.checkpoint().encode(), "text/plain; charset=utf-8"
+            return 200, self.services.log(2).checkpoint().encode(), "text/plain; charset=utf-8"
         if match := _TILE.fullmatch(url.path):
             return 200, self._tile(match), "application/octet-stream"
         raise RefusedError(404, "there is nothing at this path")
@@ -129,7 +129,7 @@ class _Exchange(BaseHTTPRequestHandler):
     def _tile(self, match: re.Match[str]) -> bytes:
         index = int(match["index"].replace("x", "").replace("/", ""))
         width = int(match["width"] or TILE_WIDTH)
-        log = self.services.rekor2_log
+        log = self.services.log(2)
         level = match["level"]
         found = log.bundle(index, width) if level == "entries" else log.tile(int(level), index, width)
         if found is None or width > TILE_WIDTH:

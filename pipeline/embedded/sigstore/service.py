@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -62,10 +62,9 @@ class Services:
         self._rekor1 = Rekor1(Log(state_path / "rekor1.log", signature1), keys.rekor1)
         self._rekor2 = Rekor2(Log(state_path / "rekor2.log", signature2), second)
 
-    @property
-    def rekor2_log(self) -> Log:
-        """The log behind Rekor v2's tiles."""
-        return self._rekor2.log
+    def log(self, rekor: Literal[1, 2]) -> Log:
+        """The log behind one of the two APIs."""
+        return self._rekor1.log if rekor == 1 else self._rekor2.log
 
     def ambient_token(self, authorization: str, audience: str) -> dict[str, Any]:
         """An identity token of the publisher for whoever has the request token."""

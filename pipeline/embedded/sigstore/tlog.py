@@ -104,7 +104,7 @@ class Log:
     def __init__(self, path: Path, signature: Signature) -> None:
         self._signature = signature
         self._lock = threading.Lock()
-        self._tree = Tree()
+        self.tree = Tree()
         self._bodies: list[bytes] = []
         self._file = _open_owned(path)
         self._length = self._recover(path)
@@ -119,8 +119,8 @@ class Log:
         with self._lock:
             self._store(base64.b64encode(body) + b"\n")
             self._add(body)
-            index, size = self._tree.size - 1, self._tree.size
-            return Inclusion(index, size, self._tree.root(), self._tree.path(index, size), self._checkpoint())
+            index, size = self.tree.size - 1, self.tree.size
+            return Inclusion(index, size, self.tree.root(), self.tree.path(index, size), self._checkpoint())
 
     def checkpoint(self) -> str:
         """The signed note of the tree as it is now."""
@@ -130,7 +130,7 @@ class Log:
     def tile(self, level: int, index: int, width: int) -> bytes | None:
         """See Tree.tile."""
         with self._lock:
-            return self._tree.tile(level, index, width)
+            return self.tree.tile(level, index, width)
 
     def bundle(self, index: int, width: int) -> bytes | None:
         """`width` entries of a tile, each behind its length of two bytes, or None where the log is shorter."""
@@ -145,14 +145,14 @@ class Log:
         self._file.close()
 
     def _checkpoint(self) -> str:
-        root = base64.b64encode(self._tree.root()).decode()
-        note = f"{self._signature.origin}\n{self._tree.size}\n{root}\n"
+        root = base64.b64encode(self.tree.root()).decode()
+        note = f"{self._signature.origin}\n{self.tree.size}\n{root}\n"
         signed = base64.b64encode(self._signature.hint + self._signature.sign(note.encode())).decode()
         return f"{note}\n\u2014 {self._signature.name} {signed}\n"
 
     def _add(self, body: bytes) -> None:
         self._bodies.append(body)
-        self._tree.append(body)
+        self.tree.append(body)
 
     def _store(self, line: bytes) -> None:
         try:
