@@ -27,14 +27,14 @@ def remove_function(source: bytes, function: str, where: str) -> bytes:
         spans += _spans_in(node, function, source, starts)
     for start, end in sorted(spans, reverse=True):
         source = source[:start] + source[end:]
-    if spans and binds(_parse(source, where), function):
-        raise HostileInputError(f"{function} is bound in another way than by definition or import", where=where)
+    if binds(_parse(source, where), function):
+        raise HostileInputError(f"{function} stays in a form that is not known here, such as a tuple", where=where)
     return source
 
 
 def binds(tree: ast.Module, name: str) -> bool:
-    """Whether a module's top level defines or imports a name."""
-    return any(_defines(node, name) or _alias_of(node, name) is not None for node in tree.body)
+    """Whether a module's top level defines, imports or lists (in any form of `__all__`) a name."""
+    return any(_defines(node, name) or _alias_of(node, name) is not None or _lists(node, name) for node in tree.body)
 
 
 def _spans_in(node: ast.stmt, name: str, source: bytes, starts: Sequence[int]) -> list[Span]:
@@ -45,7 +45,7 @@ def _spans_in(node: ast.stmt, name: str, source: bytes, starts: Sequence[int]) -
         if len(node.names) == 1:
             return [_statement_span(node, starts)]
         return [_item_span(node.names, alias, starts)]
-    if isinstance(node, ast.Assign) and _assigns_all(node) and isinstance(node.value, ast.List | ast.Tuple):
+    if isinstance(node, ast.Assign) and _assigns_all(node) and isinstance(node.value, ast.List):
         items = node.value.elts
         return [
             _item_span(items, item, starts) for item in items if isinstance(item, ast.Constant) and item.value == name
@@ -61,6 +61,12 @@ def _alias_of(node: ast.stmt, name: str) -> ast.alias | None:
     if not isinstance(node, ast.ImportFrom):
         return None
     return next((alias for alias in node.names if (alias.asname or alias.name) == name), None)
+
+
+def _lists(node: ast.stmt, name: str) -> bool:
+    if not isinstance(node, ast.Assign) or not _assigns_all(node):
+        return False
+    return any(isinstance(part, ast.Constant) and part.value == name for part in ast.walk(node.value))
 
 
 def _assigns_all(node: ast.Assign) -> bool:
