@@ -13,7 +13,7 @@ from pipeline.layout import Layout
 from pipeline.model.oci import OCI_CONFIG, OCI_LAYER_GZIP, OCI_MANIFEST, Descriptor, Manifest
 
 PORT = 8000
-_PROGRAMS = ("sh", "perl", "cat", "sleep", "id", "kill")
+_PROGRAMS = ("sh", "perl", "cat", "sleep", "id")
 _LIBRARY = re.compile(r"(/\S+) \(0x")
 # As process 1 it has no default reaction to SIGTERM, so it says what to do itself.
 _SERVER = rb"""
