@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 
 from pipeline.plan import render_plan
+from pipeline.report.facts import added_bytes
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
 
@@ -24,7 +25,6 @@ def build(options: argparse.Namespace, settings: Settings) -> None:
     """Derive, strip, scan and check every image."""
     from pipeline.stages.build import BuildPorts
     from pipeline.stages.build import build as run
-    from pipeline.stages.examination import ImageExaminer
     from pipeline.stages.records import load_checks
 
     started, world = time.monotonic(), _world(options, settings)
@@ -35,9 +35,10 @@ def build(options: argparse.Namespace, settings: Settings) -> None:
             world.credentialed if world.is_embedded else None,
             world.sources,
             world.engine,
-            ImageExaminer(world.plan, world.paths, world.engine, world.reporter),
+            world.examiner,
             world.reporter,
             world.revision,
+            world.environment,
         )
         outcomes = run(world.plan, world.paths, ports)
         lines = [
@@ -76,6 +77,50 @@ def publish(options: argparse.Namespace, settings: Settings) -> None:
     print(render_summary("publish", lines, time.monotonic() - started, [sent]))
 
 
+def verify(options: argparse.Namespace, settings: Settings) -> None:
+    """Pull anonymously, verify everything, write the evidence; VerificationError when it does not pass."""
+    from pipeline.errors import VerificationError
+    from pipeline.stages.evidence import known_digests, write_evidence
+    from pipeline.stages.verify import VerifyPorts
+    from pipeline.stages.verify import verify as run
+
+    started, world = time.monotonic(), _world(options, settings)
+    with world.lock("verify"):
+        world.start_services()
+        ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.examiner, world.reporter)
+        seen = run(world.plan, world.paths, ports, known_digests(world.paths))
+        facts = write_evidence(world.plan, world.paths, seen, world.trusted_root)
+    lines = [
+        SummaryLine(
+            image.id,
+            image.manifest.digest,
+            image.manifest.compressed_bytes,
+            added_bytes(image),
+            f"{image.agreement.after_passed} passed, {image.agreement.after_failed} failed",
+        )
+        for image in facts.images
+    ]
+    print(render_summary("verify", lines, time.monotonic() - started, [f"evidence: {world.paths.evidence}/report.md"]))
+    if not facts.passed:
+        raise VerificationError(
+            "the release does not pass", where=f"{world.paths.evidence}/report.md", remedy="the report says what failed"
+        )
+
+
+def review(options: argparse.Namespace, settings: Settings) -> None:
+    """Re-check an evidence folder offline: no network, no engine, no credential."""
+    from pipeline.stages.review import review as run
+
+    started, world = time.monotonic(), _world(options, settings)
+    folder = options.folder or world.paths.evidence
+    found = run(folder, world.plan.release.file.targets, world.make_reviewer, world.reporter)
+    for image in found.facts.images:
+        print(f"{image.id:26} {image.manifest.digest}  {image.agreement.after_passed} checks passed, before and after")
+    print(f"\n{found.files} files and {found.bundles} bundles hold; review took {time.monotonic() - started:.1f} s")
+    if found.facts.inputs.target.kind == "embedded":
+        print("signed by the local target's private Sigstore: this proves the mechanics, not third-party trust")
+
+
 def up(options: argparse.Namespace, settings: Settings) -> None:
     """Start the local services."""
     from pipeline.embedded import services
@@ -111,7 +156,7 @@ def _print_status(found: object) -> None:
 
     assert isinstance(found, Status)
     for service in found.services:
-        print(f"{service.name:20} {service.state:10} {service.address:50} {service.pid or ''}")
+        print(f"{service.name:20} {service.state:10} {service.where:50} {service.pid or ''}")
 
 
 def _world(options: argparse.Namespace, settings: Settings) -> World:
@@ -122,6 +167,8 @@ VERBS: Mapping[str, Verb] = {
     "plan": plan,
     "build": build,
     "publish": publish,
+    "verify": verify,
+    "review": review,
     "up": up,
     "down": down,
     "status": status,

@@ -8,19 +8,26 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from pipeline.adapters.arena import open_arena, play_framework, validate_endpoint
 from pipeline.adapters.console import LineReporter, TerminalReporter, make_reporter
 from pipeline.adapters.engine import DockerEngine
+from pipeline.adapters.probe import fetch_schema, wait_ready
 from pipeline.adapters.registry import AnonymousRegistry, CredentialedRegistry, Credentials, load_docker_credentials
 from pipeline.adapters.revision import read_revision
 from pipeline.config import load_release
 from pipeline.embedded import services
 from pipeline.embedded.engine import engine_answers
+from pipeline.embedded.localsources import LocalSources
 from pipeline.embedded.services import DEFAULT_ENGINE_URL, Services
+from pipeline.embedded.taskimage import Sources
 from pipeline.errors import AccessError, ServiceError
 from pipeline.files import Lock, make_private_folder, read_bytes_limited
+from pipeline.model.material import Material
+from pipeline.model.release import Target
 from pipeline.paths import Paths
 from pipeline.plan import Plan, make_plan
 from pipeline.ports import BundleVerifier, Signer
+from pipeline.stages.examination import ImageExaminer, ServerProbe
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
@@ -102,6 +109,25 @@ class World:
         """A client that may push to the target's registry."""
         return CredentialedRegistry(self._credentials())
 
+    @cached_property
+    def sources(self) -> LocalSources:
+        """Real packages as layers."""
+        return LocalSources(Sources(self.paths.cache, self.settings.debian_mirror), self.reporter.note)
+
+    @cached_property
+    def examiner(self) -> ImageExaminer:
+        """Scans and plays."""
+        probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework)
+        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter)
+
+    @cached_property
+    def environment(self) -> tuple[Material, ...]:
+        """What the pipeline itself runs on, as materials of the provenance."""
+        lock = self.paths.root / "requirements.lock"
+        digest = hashlib.sha256(read_bytes_limited(lock, 4 << 20)).hexdigest()
+        uri = f"{self.plan.release.file.source}/blob/main/requirements.lock"
+        return (Material(uri=uri, name="requirements.lock", version="", kind="file", digests={"sha256": digest}),)
+
     @property
     def revision(self) -> str:
         """The commit of this repository, with -dirty where files differ from it."""
@@ -141,6 +167,14 @@ class World:
 
         identity = self.plan.target.identity
         return KeylessVerifier(self.trusted_root, identity.subject, identity.issuer)
+
+    @staticmethod
+    def make_reviewer(target: Target, evidence_root: bytes) -> BundleVerifier:
+        """A verifier that needs no network. Evidence of a private Sigstore brings its own root; production's never does."""
+        from pipeline.adapters.keyless import KeylessVerifier, load_public_trust
+
+        root = evidence_root if target.kind == "embedded" else load_public_trust(offline=True).trusted_root
+        return KeylessVerifier(root, target.identity.subject, target.identity.issuer)
 
     def _engine_url(self) -> str:
         if self.is_embedded:

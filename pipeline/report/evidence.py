@@ -8,7 +8,6 @@ from pipeline.model.digest import digest_of
 from pipeline.model.evidence import EvidenceFile, EvidenceIndex, Verdicts
 from pipeline.report.facts import ImageFacts, ReleaseFacts
 from pipeline.report.markdown import render_markdown
-from pipeline.report.page import render_page
 
 INDEX = "evidence.json"
 
@@ -20,7 +19,6 @@ def derive_files(facts: ReleaseFacts) -> dict[str, bytes]:
         "policies.json": Verdicts(verdicts=tuple(verdict.model_dump(mode="json") for verdict in facts.verdicts)).to_bytes(),
         "state.json": facts.state.to_bytes(),
         "report.md": render_markdown(facts).encode(),
-        "report.html": render_page(facts).encode(),
     }
     for image in facts.images:
         files |= _image_files(image)

@@ -93,6 +93,21 @@ def load_facts(files: Mapping[str, bytes], attested: Mapping[str, Attestations])
     return ReleaseFacts(inputs, images, sizes, verdicts, _state(images))
 
 
+def manifest_type(raw: bytes) -> str:
+    """The media type that a manifest states of itself; OCI's where it states none."""
+    return Manifest(raw, OCI_MANIFEST).view.media_type or OCI_MANIFEST
+
+
+def added_bytes(image: ImageFacts) -> int:
+    """Compressed bytes of the layers that are not the base's, as the image's own history names them."""
+    history = image.config.view.history or ()
+    added = [not (entry.created_by or "").startswith("base: ") for entry in history if not entry.empty_layer]
+    layers = image.manifest.view.layers
+    if len(added) != len(layers):
+        return 0  # a pinned image has a history of somebody else's making, and adds nothing
+    return sum(layer.size for layer, mine in zip(layers, added, strict=True) if mine)
+
+
 def summarise_scan(scan: ImageScan) -> ScanSummary:
     """What the policies look at of a scan; a part that could not be read makes it incomplete."""
     findings = tuple(ScanFinding(leak.reach, leak.kind, leak.path, leak.layer) for leak in scan.leaks)
@@ -103,7 +118,8 @@ def summarise_scan(scan: ImageScan) -> ScanSummary:
 def _load_image(asked: ImageInput, files: Mapping[str, bytes], attestations: Attestations) -> ImageFacts:
     folder = f"images/{asked.image}"
     checks = CheckReport.load(files[f"{folder}/checks-after.json"], f"{folder}/checks-after.json")
-    manifest = Manifest(files[f"{folder}/manifest.json"], OCI_MANIFEST)
+    raw = files[f"{folder}/manifest.json"]
+    manifest = Manifest(raw, manifest_type(raw))
     return ImageFacts(
         asked=asked,
         manifest=manifest,

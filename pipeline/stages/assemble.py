@@ -43,11 +43,11 @@ def add_layers(
     materials: list[Material] = []
     for layer in image.source.definition.layers:
         if layer.wheels is not None:
-            facts, used = sources.make_wheel_layer(image.source, layer, layout, epoch_s)
-            materials += used
+            made = sources.make_wheel_layer(image.source, layer, layout, epoch_s)
+            materials += made.materials
+            layers.append(made.layer.model_copy(update={"name": layer.name, "origin": "added"}))
         else:
-            facts = store_layer(_file_entries(image, layer), layout, epoch_s)
-        layers.append(record_of(layer.name, "added", facts))
+            layers.append(record_of(layer.name, "added", store_layer(_file_entries(image, layer), layout, epoch_s)))
     if image.source.task is not None:
         entries = _task_entries(image, image.source.task, repository, epoch_s)
         layers.append(record_of("task", "added", store_layer(entries, layout, epoch_s)))

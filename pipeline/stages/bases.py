@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.config import ImageSource
-from pipeline.derive.layer import LayerFacts
 from pipeline.errors import ConfigError
 from pipeline.layout import Layout
 from pipeline.model.material import Material
 from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.model.reference import Reference, load_reference
 from pipeline.model.release import Layer
+from pipeline.model.stages import LayerRecord
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import PullRegistry, PushRegistry, Reporter
@@ -22,13 +22,32 @@ from pipeline.stages.records import load_built, load_config, load_manifest
 SOURCES = "sources"
 
 
-@dataclass(frozen=True)
-class SourceImage:
+class SourceImage(Protocol):
     """A task image that was rebuilt from real packages, with what it was made from."""
 
-    manifest: Manifest
-    base_commit: str
-    materials: tuple[Material, ...]
+    @property
+    def manifest(self) -> Manifest:
+        """Raw, and already in the store."""
+
+    @property
+    def base_commit(self) -> str:
+        """Of the rebuilt repository."""
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        """Every package, wheel, sdist and commit."""
+
+
+class SourceLayer(Protocol):
+    """A layer that was made from packages."""
+
+    @property
+    def layer(self) -> LayerRecord:
+        """Digests and sizes."""
+
+    @property
+    def materials(self) -> tuple[Material, ...]:
+        """What it was made from."""
 
 
 class Sources(Protocol):
@@ -37,9 +56,7 @@ class Sources(Protocol):
     def make_task_image(self, image: ImageSource, store: Layout, epoch_s: int) -> SourceImage:
         """The task image of a repair, with its future history, into the store."""
 
-    def make_wheel_layer(
-        self, image: ImageSource, layer: Layer, store: Layout, epoch_s: int
-    ) -> tuple[LayerFacts, tuple[Material, ...]]:
+    def make_wheel_layer(self, image: ImageSource, layer: Layer, store: Layout, epoch_s: int) -> SourceLayer:
         """A layer of hash-pinned wheels, the same digest in every image."""
 
 

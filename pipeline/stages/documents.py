@@ -133,7 +133,6 @@ def _provenance(built: Built) -> bytes:
         "baseCommit": image.base_commit,
         "compressor": COMPRESSOR,
         "epoch": plan.release.epoch_s,
-        "inputs": built.inputs,
         "revision": built.revision,
     }
     return make_provenance_statement(
@@ -142,6 +141,7 @@ def _provenance(built: Built) -> bytes:
         internal=internal,
         dependencies=_dependencies(built),
         builder_id=plan.target.identity.subject,
+        inputs=built.inputs,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.files import replace_tree, write_atomic
-from pipeline.model.evidence import EvidenceInputs, ImageInput, ServedSchema, attestation_path
+from pipeline.files import read_bytes_limited, replace_tree, write_atomic
+from pipeline.model.evidence import EvidenceIndex, EvidenceInputs, ImageInput, ServedSchema, attestation_path
 from pipeline.paths import Paths
 from pipeline.plan import Plan
 from pipeline.report.evidence import INDEX, derive_files, make_index
 from pipeline.report.facts import Attestations, ReleaseFacts, load_facts
 from pipeline.stages.attestations import KINDS
+from pipeline.stages.records import MAX_RECORD_BYTES
 from pipeline.stages.verify import VerifiedImage
 
 TRUSTED_ROOT = "trusted_root.json"
@@ -27,6 +28,14 @@ def write_evidence(plan: Plan, paths: Paths, verified: Sequence[VerifiedImage], 
     for image in facts.images:
         write_atomic(paths.sbom / f"{image.id}.cdx.json", image.sbom)
     return facts
+
+
+def known_digests(paths: Paths) -> dict[str, str]:
+    """Image id -> manifest digest, as committed evidence of this release and target names it; empty when there is none."""
+    index = paths.evidence / INDEX
+    if not index.is_file():
+        return {}
+    return EvidenceIndex.load(read_bytes_limited(index, MAX_RECORD_BYTES), str(index)).images
 
 
 def collect_primary(plan: Plan, verified: Sequence[VerifiedImage], trusted_root: bytes) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from pipeline.errors import IntegrityError, StageError
 from pipeline.files import read_bytes_limited
 from pipeline.layout import Layout
 from pipeline.model.digest import digest_of
+from pipeline.model.finding import CheckReport
 from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.model.stages import BuiltImage, OutputFile, PublishedImage
 from pipeline.paths import Paths
@@ -42,6 +43,12 @@ def load_published(paths: Paths, image: str) -> PublishedImage:
             "what was published is not what was built last", where=str(folder / RECORD_NAME), remedy="run publish again"
         )
     return record
+
+
+def load_checks(paths: Paths, built: BuiltImage) -> CheckReport:
+    """The report of the run before publication."""
+    raw = read_output(paths.built(built.image), built.output("checks.json"))
+    return CheckReport.load(raw, "checks.json")
 
 
 def has_record(folder: Path) -> bool:

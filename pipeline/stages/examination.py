@@ -1,0 +1,83 @@
+"""The examiner of a release: layer scans with a cache, and the suite that an image's definition names, in containers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from pipeline.layout import Layout
+from pipeline.model.finding import CheckReport
+from pipeline.model.oci import ImageConfig, Manifest
+from pipeline.paths import Paths
+from pipeline.plan import Plan, PlannedImage
+from pipeline.ports import Arena, ContainerLimits, Engine, Reporter
+from pipeline.scan.image import judge_image
+from pipeline.scan.record import ImageScan
+from pipeline.stages.examiner import Examination
+from pipeline.stages.scanning import make_rules, scan_layers
+from pipeline.stages.suites import make_scenarios
+from pipeline.suites.runner import run_timed_suite
+from pipeline.suites.scenario import Bench
+
+WORKERS = 2
+
+
+@dataclass(frozen=True)
+class ServerProbe:
+    """How a running server is looked at from outside; each takes its URL."""
+
+    open_arena: Callable[[str], Arena]
+    wait_ready: Callable[[str], float]
+    fetch_schema: Callable[[str], Mapping[str, JsonValue]]
+    validate: Callable[[str], JsonValue]
+    play_framework: Callable[[str], JsonValue]
+
+
+@dataclass(frozen=True)
+class ImageExaminer:
+    """`stages.examiner.Examiner` over the layer scanner, the suites and an engine."""
+
+    plan: Plan
+    paths: Paths
+    engine: Engine
+    probe: ServerProbe
+    reporter: Reporter
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+
+    def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
+        """Every layer and the config, for future history and fixtures."""
+        rules = make_rules(self.plan, image)
+        scans = scan_layers(layout, manifest, config, rules, self.paths.cache, self.reporter)
+        return judge_image(scans, config, rules)
+
+    def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
+        """The behavioural suite, in containers of that image id."""
+        scenarios = make_scenarios(self.plan, image)
+        total = sum(len(scenario.statements) for scenario in scenarios)
+        with self.reporter.step(f"{image.id}: {total} checks", total):
+            run = run_timed_suite(scenarios, lambda: self._bench(image, manifest, config, image_id), WORKERS)
+            with self._bench(image, manifest, config, image_id) as bench:
+                schema = self.probe.fetch_schema(bench.container.url)
+        report = CheckReport(image=image.id, manifest_digest=manifest.digest, results=run.results)
+        return Examination(report, run.durations_s, schema)
+
+    @contextmanager
+    def _bench(
+        self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str
+    ) -> Iterator[Bench]:
+        limits = ContainerLimits()
+        with self.engine.run(image_id, name=f"{image.id}-{next(self._numbers)}", limits=limits) as container:
+            ready_s = self.probe.wait_ready(container.url)
+            yield Bench(
+                container,
+                lambda: self.probe.open_arena(container.url),
+                manifest,
+                config,
+                self.probe.validate,
+                self.probe.play_framework,
+                ready_s,
+            )

@@ -1,0 +1,152 @@
+"""Review: everything in an evidence folder checked again, offline, by whoever has it. One changed byte fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import IntegrityError, PipelineError, StageError, VerificationError
+from pipeline.files import read_bytes_limited
+from pipeline.model.digest import digest_of
+from pipeline.model.evidence import EvidenceIndex, EvidenceInputs, Pull, attestation_path
+from pipeline.model.oci import ImageConfig, Manifest
+from pipeline.model.release import Target
+from pipeline.ports import Attested, BundleVerifier, Reporter
+from pipeline.report.evidence import INDEX, derive_files, make_index
+from pipeline.report.facts import Attestations, ReleaseFacts, load_facts, manifest_type
+from pipeline.stages.attestations import KINDS, PREDICATE_TYPES
+from pipeline.stages.evidence import INPUTS, TRUSTED_ROOT
+
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 256 << 20
+# made from evidence and allowed to be added to it later; each carries the digests of what it was made from
+FURTHER = ("documents/", "training-diagnosis.json")
+
+MakeVerifier = Callable[[Target, bytes], BundleVerifier]
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a review found: the facts, and how many files and bundles were checked."""
+
+    facts: ReleaseFacts
+    files: int
+    bundles: int
+
+
+def review(folder: Path, expected: Mapping[str, Target], make_verifier: MakeVerifier, reporter: Reporter) -> Review:
+    """Check a folder; IntegrityError names the file that does not hold, VerificationError a release that failed.
+
+    `expected` are the targets of this clone's release file by name: the folder's target must be one of them.
+    `make_verifier` takes the target and the folder's trusted root.
+    """
+    # 1. Every file is one that the index names, byte for byte.
+    index, files = _read_all(folder)
+    # 2. The folder is about a target of this repository, and expects its identity.
+    inputs = EvidenceInputs.load(files[INPUTS], INPUTS)
+    _check_target(inputs, expected)
+    # 3. Manifests, configs and what was pulled belong together.
+    for asked in inputs.images:
+        _check_image(asked.image, files)
+    # 4. Every bundle, against the trusted root and the identity.
+    verifier = make_verifier(inputs.target, files[TRUSTED_ROOT])
+    with reporter.step("verify bundles", len(inputs.images) * len(KINDS)) as advance:
+        attested = {asked.image: _verify_bundles(asked.image, files, verifier, advance) for asked in inputs.images}
+    # 5. Everything that follows from these is computed again and compared.
+    facts = load_facts(files, attested)
+    _check_derived(facts, index, files)
+    # 6. The verdict that was written is the verdict.
+    if not facts.passed:
+        raise VerificationError("the evidence is intact, and the release does not pass", where=str(folder / "report.md"))
+    return Review(facts, len(files), len(inputs.images) * len(KINDS))
+
+
+def _read_all(folder: Path) -> tuple[EvidenceIndex, dict[str, bytes]]:
+    if not (folder / INDEX).is_file():
+        raise StageError("not an evidence folder", where=str(folder / INDEX), remedy="name a folder with evidence.json")
+    index = EvidenceIndex.load(read_bytes_limited(folder / INDEX, MAX_FILE_BYTES), INDEX)
+    if len(index.files) > MAX_FILES:
+        raise IntegrityError(f"{len(index.files)} files; the limit is {MAX_FILES}", where=INDEX)
+    _check_names(folder, index)
+    files: dict[str, bytes] = {}
+    for listed in index.files:
+        data = read_bytes_limited(folder / listed.path, MAX_FILE_BYTES)
+        if len(data) != listed.size or digest_of(data) != listed.digest:
+            raise IntegrityError(f"the file is not the one that {INDEX} names", where=listed.path)
+        files[listed.path] = data
+    return index, files
+
+
+def _check_names(folder: Path, index: EvidenceIndex) -> None:
+    listed = {file.path for file in index.files}
+    present = set()
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            raise IntegrityError("a link in an evidence folder", where=name)
+        if path.is_file() and name != INDEX and not name.startswith(FURTHER):
+            present.add(name)
+    for name in sorted(listed - present):
+        raise IntegrityError("the file is missing", where=name)
+    for name in sorted(present - listed):
+        raise IntegrityError(f"{INDEX} does not name this file", where=name)
+
+
+def _check_target(inputs: EvidenceInputs, expected: Mapping[str, Target]) -> None:
+    target = expected.get(inputs.target_name)
+    if target is None:
+        raise IntegrityError(f"no target {inputs.target_name!r} in this repository's release file", where=INPUTS)
+    for name in ("kind", "identity", "registry", "repository"):
+        found, wanted = getattr(inputs.target, name), getattr(target, name)
+        if found != wanted:
+            raise IntegrityError(f"the target's {name} is {found}, and release.yaml says {wanted}", where=INPUTS)
+
+
+def _check_image(image: str, files: Mapping[str, bytes]) -> None:
+    folder = f"images/{image}"
+    try:
+        raw = files[f"{folder}/manifest.json"]
+        manifest = Manifest(raw, manifest_type(raw))
+        config = ImageConfig(files[f"{folder}/config.json"])
+        pull = Pull.load(files[f"{folder}/pull.json"], f"{folder}/pull.json")
+    except KeyError as error:
+        raise IntegrityError(f"{INDEX} does not name this file", where=str(error.args[0])) from error
+    if manifest.view.config.digest != config.digest or manifest.view.config.size != len(config.raw):
+        raise IntegrityError("the config is not the one that the manifest names", where=f"{folder}/config.json")
+    if len(config.view.rootfs.diff_ids) != len(manifest.view.layers):
+        raise IntegrityError("layers and diff_ids differ in number", where=f"{folder}/config.json")
+    wanted = {blob.digest: blob.size for blob in (manifest.view.config, *manifest.view.layers)}
+    found = {blob.digest: blob.received_bytes for blob in pull.blobs}
+    ids = {pull.engine_image_id, pull.person_pull_image_id}
+    if pull.tag_digest != manifest.digest or found != wanted or ids != {config.digest}:
+        raise IntegrityError("what was pulled is not this image", where=f"{folder}/pull.json")
+
+
+def _verify_bundles(
+    image: str, files: Mapping[str, bytes], verifier: BundleVerifier, advance: Callable[[int], None]
+) -> Attestations:
+    raw = files[f"images/{image}/manifest.json"]
+    attested: dict[str, Attested] = {}
+    for kind in KINDS:
+        path = attestation_path(image, kind)
+        if path not in files:
+            raise IntegrityError(f"there is no {kind} attestation", where=path)
+        try:
+            attested[kind] = verifier.verify(
+                files[path], subject_digest=digest_of(raw), predicate_type=PREDICATE_TYPES[kind]
+            )
+        except PipelineError as error:
+            raise IntegrityError(f"the bundle does not verify: {error.what}", where=path) from error
+        advance(1)
+    return attested  # type: ignore[return-value]
+
+
+def _check_derived(facts: ReleaseFacts, index: EvidenceIndex, files: Mapping[str, bytes]) -> None:
+    derived = derive_files(facts)
+    for path, data in sorted(derived.items()):
+        if files.get(path) != data:
+            raise IntegrityError("the file does not follow from the others", where=path)
+    expected = EvidenceIndex.load(make_index(facts, files), INDEX)
+    if expected != index:
+        raise IntegrityError("the index does not follow from the files", where=INDEX)

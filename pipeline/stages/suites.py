@@ -1,0 +1,59 @@
+"""From an image's definition and files to the scenarios that are played: the only place that knows both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from pipeline.files import read_bytes_limited
+from pipeline.plan import Plan, PlannedImage
+from pipeline.stages.fileset import MAX_FILE_BYTES
+from pipeline.suites import repair, workflow
+from pipeline.suites.repair_spec import RepairSpec
+from pipeline.suites.scenario import Scenario
+from pipeline.suites.workflow_spec import WorkflowSpec, load_cases
+
+SCHEMA_FILE = "policies/openenv-schema.json"
+
+
+def make_scenarios(plan: Plan, image: PlannedImage) -> tuple[Scenario, ...]:
+    """The suite that image.yaml names, for this image."""
+    schema: JsonValue = json.loads(_read(plan.release.root / SCHEMA_FILE))
+    if image.source.definition.suite == "repair":
+        return repair.scenarios(_repair_spec(image, schema))
+    return workflow.scenarios(_workflow_spec(image, schema))
+
+
+def _repair_spec(image: PlannedImage, schema: JsonValue) -> RepairSpec:
+    task, folder = image.source.task, image.source.task_path
+    assert task is not None and folder is not None, "config refuses a repair without a task"
+    record = _read(folder / task.record)
+    return RepairSpec(
+        task_id=task.id,
+        cwd=str(json.loads(record)["cwd"]),
+        record=record,
+        base_commit=task.base_commit,
+        guard=task.guard,
+        reference_repair=_read(image.source.definition_path / task.reference_repair).decode(),
+        schema=schema,
+    )
+
+
+def _workflow_spec(image: PlannedImage, schema: JsonValue) -> WorkflowSpec:
+    folder = image.source.definition_path
+    cases = load_cases(_read(folder / "cases.json").decode(), str(folder / "cases.json"))
+    solvers = {path.stem: _read(path).decode() for path in sorted((folder / "fixtures" / "solvers").glob("*.py"))}
+    return WorkflowSpec(
+        cases=cases,
+        solvers=solvers,
+        schema=schema,
+        max_actions=image.source.released.budgets.tool_calls_total,
+        grading_s=image.source.released.budgets.verifier_wall_s,
+        reset_s=image.source.released.budgets.reset_wall_s,
+    )
+
+
+def _read(path: Path) -> bytes:
+    return read_bytes_limited(path, MAX_FILE_BYTES)
