@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,6 +78,15 @@ def parties(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             lambda subject, issuer: own.verifier(subject, issuer),
             own.verifier(root=foreign.root),
         )
+
+
+def test_importing_is_cheap_and_the_simulator_needs_no_cryptography() -> None:
+    code = "import sys, pipeline.adapters.keyless, tests.fakes.signing as fake\n"
+    code += "fake.FakeSigner(fake.FakeSigstore()).sign(sys.stdin.buffer.read())\n"
+    code += "print(sorted({'sigstore', 'cryptography', 'requests'} & set(sys.modules)))"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], input=STATEMENT, capture_output=True, check=True, cwd=root)
+    assert done.stdout.strip() == b"[]"
 
 
 def changed(bundle: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:

@@ -148,11 +148,12 @@ def test_a_refusal_is_not_retried(gate: Gate, path: str, step: str, status: int,
     assert (caught.value.where, time.pauses) == (step, [])
 
 
-def test_a_redirect_is_not_followed(gate: Gate) -> None:
-    gate.plan["/api/v2/signingCert"] = [307] * 100
+@pytest.mark.parametrize("path", PATHS)
+def test_a_redirect_is_not_followed(gate: Gate, path: str) -> None:
+    gate.plan[path] = [307]
     with pytest.raises(PipelineError):
         gate.signer(0, FakeTime()).sign(STATEMENT)
-    assert gate.seen == ["/api/v2/signingCert"]
+    assert gate.seen[-1] == path
 
 
 def test_nothing_listens(gate: Gate) -> None:

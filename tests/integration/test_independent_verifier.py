@@ -23,7 +23,7 @@ from tests.fakes.private_sigstore import IMAGE, OTHER_IMAGE, Party, running
 
 NODE = Path(__file__).parents[1] / "node"
 STATE = Path(__file__).parents[2] / ".pipeline" / "independent-verifier"
-FILES = ("package.json", "package-lock.json", "verify.mjs")
+LOCKED = ("package.json", "package-lock.json")
 STATEMENT = statements.make_sign_statement(IMAGE)
 OTHER_STATEMENT = statements.make_sign_statement(OTHER_IMAGE)
 BOM = statements.make_bom_statement(IMAGE, b'{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}')
@@ -33,8 +33,8 @@ Change = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
 def installed() -> Path:
-    """The folder with the verifier and its packages, installed once for these exact files."""
-    name = hashlib.sha256(b"".join((NODE / file).read_bytes() for file in FILES)).hexdigest()[:16]
+    """The folder with the verifier and its packages, which are installed once for one lock file."""
+    name = hashlib.sha256(b"".join((NODE / file).read_bytes() for file in LOCKED)).hexdigest()[:16]
     STATE.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (STATE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -42,11 +42,13 @@ def installed() -> Path:
             scratch = STATE / f"{name}.installing"
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
-            for file in FILES:
+            for file in LOCKED:
                 shutil.copy(NODE / file, scratch)
             command = [npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]
             subprocess.run(command, cwd=scratch, check=True, capture_output=True, timeout=240)
             scratch.rename(STATE / name)
+        script = shutil.copy(NODE / "verify.mjs", STATE / name / "verify.mjs.new")
+        Path(script).rename(STATE / name / "verify.mjs")
     return STATE / name
 
 
