@@ -46,7 +46,7 @@ def test_solver_and_generator_agree_on_other_seeds(family, tmp_path):
                 task = make_task(family, seed, difficulty)
                 for name, text in task.files.items():
                     Path(name).write_text(text)
-                exec(program, {})  # noqa: S102 - our own fixture
+                exec(program, {})
                 assert grade(task, json.loads(Path("answer.json").read_text())) == 1.0, (family, seed, difficulty)
     finally:
         os.chdir(home)

@@ -95,7 +95,9 @@ def test_unacceptable_bytes_are_refused_quickly(raw):
     assert time.perf_counter() - begun < 0.5
 
 
-@pytest.mark.parametrize("filling", [b'"' + b'\\"' * 8000, b'"' * 16000, b'"[' * 8000, b"\\" * 16000, b"]" * 8000 + b"[" * 8000])
+@pytest.mark.parametrize(
+    "filling", [b'"' + b'\\"' * 8000, b'"' * 16000, b'"[' * 8000, b"\\" * 16000, b"]" * 8000 + b"[" * 8000]
+)
 def test_text_made_to_confuse_the_depth_count_is_refused_in_linear_time(filling):
     begun = time.perf_counter()
     with pytest.raises(UnacceptableError):
@@ -123,4 +125,6 @@ def test_brackets_in_strings_are_text():
 
 
 def test_ordinary_numbers_and_escapes_pass():
-    assert load_answer(b'{"a": -12, "b": 1.5e3, "c": "\\ud800", "d": 12345678901234567890}')["d"] == 12345678901234567890
+    assert (
+        load_answer(b'{"a": -12, "b": 1.5e3, "c": "\\ud800", "d": 12345678901234567890}')["d"] == 12345678901234567890
+    )

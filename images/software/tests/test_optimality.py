@@ -51,7 +51,9 @@ def test_cover_is_the_first_of_all_subsets(seed, difficulty):
 def test_route_is_the_first_of_all_walks(seed):
     task = make_task("math_route", seed, 1)
     roads, rules, windows = load(task)
-    best = [(task.expected["arrival"], task.expected["exposure"], len(task.expected["route"]) - 1, task.expected["route"])]
+    best = [
+        (task.expected["arrival"], task.expected["exposure"], len(task.expected["route"]) - 1, task.expected["route"])
+    ]
 
     def walk(path, clock, exposure):
         """Every walk that is not yet worse than the answer."""

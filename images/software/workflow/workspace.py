@@ -22,7 +22,10 @@ def read_answer(folder: int, owner: int) -> bytes:
         if error.errno in _OURS:
             raise
         return b""
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
-        regular = stat.S_ISREG(status.st_mode) and status.st_uid == owner
-        return file.read(MAX_BYTES + 1) if regular and status.st_size <= MAX_BYTES else b""
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner or status.st_size > MAX_BYTES:
+            return b""
+        return os.read(descriptor, MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
