@@ -167,8 +167,10 @@ def test_a_manifest_is_refused_while_its_blobs_are_missing(registries: Registrie
 
 def test_a_manifest_is_not_put_under_the_digest_of_another(registries: Registries) -> None:
     manifest = registries.push(LAYER)
+    sent_bytes = registries.publisher.sent_bytes
     with pytest.raises(IntegrityError):
         registries.publisher.push_manifest(registries.reference.with_digest(ABSENT), manifest)
+    assert registries.publisher.sent_bytes == sent_bytes
 
 
 def test_nobody_pushes_without_the_right_credentials(registries: Registries) -> None:
