@@ -20,7 +20,7 @@ GOLDEN_PLAIN = "d74677e26f18de59d4879817e01fcc79d525d70b99a1cb7f217d162b504365d3
 GOLDEN_PACKED = "1e91734d41a3c4a5e4af96588c106a625308a4e29dc56f89bc53fc64da816434"
 GENERATED_BYTES = 3 << 20
 
-# One old processor (2006: SSSE3, no AVX, no PCLMUL, no BMI) and everything that the emulator can do (AVX2, PCLMUL, BMI).
+# One old processor (2006: SSSE3, no AVX, no PCLMUL, no BMI) and all that the emulator can do (AVX2, PCLMUL, BMI).
 PROCESSORS = ("Conroe", "max")
 
 PROGRAM = """

@@ -16,7 +16,12 @@ from pipeline.errors import HostileInputError
 
 PASSWD = b"root:*:0:0:root:/root:/bin/bash\nnobody:*:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 GROUP = b"root:*:0:\nnogroup:*:65534:\n"
-CONTROL = "Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: Nobody <n@example.invalid>\n{more}Description: test\n"
+CONTROL = """Package: {name}
+Version: {version}
+Architecture: amd64
+Maintainer: Nobody <nobody@example.invalid>
+{more}Description: test
+"""
 BASE: dict[str, bytes] = {
     "./usr/share/base-passwd/passwd.master": PASSWD,
     "./usr/share/base-passwd/group.master": GROUP,

@@ -114,8 +114,23 @@ def test_the_suite_is_the_images_not_the_machines() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["perl-base", "perl-modules-5.36", "libperl5.40", "libcurl3-gnutls", "libcurl3t64-gnutls", "libgnutls30t64", "dpkg"]
-    + ["libkrb5-3", "libk5crypto3", "libldap-2.5-0", "libldap2", "libdb5.3t64", "libnsl2", "libtirpc3t64", "git-man"],
+    [
+        "perl-base",
+        "perl-modules-5.36",
+        "libperl5.40",
+        "libcurl3-gnutls",
+        "libcurl3t64-gnutls",
+        "libgnutls30t64",
+        "dpkg",
+        "libkrb5-3",
+        "libk5crypto3",
+        "libldap-2.5-0",
+        "libldap2",
+        "libdb5.3t64",
+        "libnsl2",
+        "libtirpc3t64",
+        "git-man",
+    ],
 )
 def test_packages_that_are_left_out(name: str) -> None:
     assert drops_package(name)
@@ -134,8 +149,13 @@ def test_packages_that_are_left_out(name: str) -> None:
         "libstdc++6",
         "libgcc-s1",
         "gcc-12-base",
-    ]
-    + ["libpython3.11-minimal", "python3.13-minimal", "libsqlite3-0", "libbz2-1.0", "base-files", "coreutils"],
+        "libpython3.11-minimal",
+        "python3.13-minimal",
+        "libsqlite3-0",
+        "libbz2-1.0",
+        "base-files",
+        "coreutils",
+    ],
 )
 def test_packages_that_stay(name: str) -> None:
     assert not drops_package(name)
@@ -143,8 +163,15 @@ def test_packages_that_stay(name: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["usr/share/man/man1/ls.1.gz", "usr/share/doc/git/RelNotes/x", "usr/share/locale/de/x", "usr/lib/git-core/git-svn"]
-    + ["usr/lib/git-core/git-remote-http", "usr/lib/python3.13/test/x.py", "etc/init.d/x"],
+    [
+        "usr/share/man/man1/ls.1.gz",
+        "usr/share/doc/git/RelNotes/x",
+        "usr/share/locale/de/x",
+        "usr/lib/git-core/git-svn",
+        "usr/lib/git-core/git-remote-http",
+        "usr/lib/python3.13/test/x.py",
+        "etc/init.d/x",
+    ],
 )
 def test_paths_that_are_left_out(path: str) -> None:
     assert drops_path(path)
@@ -152,8 +179,15 @@ def test_paths_that_are_left_out(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["usr/share/doc/git/copyright", "usr/lib/git-core/git-stash", "usr/lib/git-core/git-submodule", "etc/os-release"]
-    + ["usr/lib/python3.11/unittest/__init__.py", "usr/lib/python3.11/site.py", "usr/bin/git"],
+    [
+        "usr/share/doc/git/copyright",
+        "usr/lib/git-core/git-stash",
+        "usr/lib/git-core/git-submodule",
+        "etc/os-release",
+        "usr/lib/python3.11/unittest/__init__.py",
+        "usr/lib/python3.11/site.py",
+        "usr/bin/git",
+    ],
 )
 def test_paths_that_stay(path: str) -> None:
     assert not drops_path(path)
