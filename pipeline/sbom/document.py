@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
@@ -22,6 +22,7 @@ from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
 from cyclonedx.spdx import is_supported_id
 from packageurl import PackageURL
+from packaging.utils import canonicalize_name
 from pydantic import JsonValue
 
 from pipeline.model.digest import hex_of
@@ -87,7 +88,7 @@ def want(path: str) -> Want | None:
 def make_sbom(root: RootView, subject: SbomSubject, epoch_s: int) -> bytes:
     """Canonical JSON bytes. IntegrityError when a package database is missing, HostileInputError for broken limits."""
     system = load_operating_system(root)
-    inventories = (load_debian(root, system), load_python(root), load_conda(root))
+    inventories = (load_debian(root, system), _installed_python(root, subject), load_conda(root))
     packages = [package for inventory in inventories for package in inventory.packages]
     image = _image(subject)
     outer = [*_bases(subject), *_repository(subject), *_operating_system(system, root)]
@@ -107,6 +108,16 @@ def make_sbom(root: RootView, subject: SbomSubject, epoch_s: int) -> bytes:
     document = json.loads(JsonV1Dot6(bom).output_as_string())
     document["compositions"] = [*_outer_composition(outer), *_compositions(inventories, root.layers)]
     return canonical_json(document)
+
+
+def _installed_python(root: RootView, subject: SbomSubject) -> Inventory:
+    """Python distributions without the repository's own egg-info: that is the repository, which has a component."""
+    found, repository = load_python(root), subject.repository
+    if repository is None:
+        return found
+    place, name = repository.path.strip("/") + "/", canonicalize_name(repository.name)
+    kept = (p for p in found.packages if not (p.location.startswith(place) and canonicalize_name(p.name) == name))
+    return replace(found, packages=tuple(kept))
 
 
 def _tool() -> Component:

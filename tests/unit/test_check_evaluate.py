@@ -13,7 +13,7 @@ from pipeline.checks.observations import ReleaseObservation
 from pipeline.checks.table import policies_table
 from pipeline.errors import ConfigError
 from pipeline.model.release import Policy
-from tests.fakes.observed import good_image, load_policies, policy, release, with_config
+from tests.fakes.observed import ROOT, good_image, load_policies, policy, release, with_config
 
 ON = date(2026, 10, 12)
 BAD = with_config({"User": "1000"})
@@ -128,3 +128,10 @@ def test_long_lists_are_cut_in_the_table() -> None:
     images = [with_config({"User": str(number)}) for number in range(9)]
     judged = policy("runtime-config")
     assert "and 4 more findings" in policies_table([judged], evaluate([judged], release(*images), ON))
+
+
+def test_the_paper_lists_every_check_with_its_stage() -> None:
+    rows = [
+        line.split("|") for line in (ROOT / "docs" / "policies.md").read_text().splitlines() if line.startswith("| `")
+    ]
+    assert {row[1].strip(" `"): row[2].strip() for row in rows} == {name: each.when for name, each in CHECKS.items()}

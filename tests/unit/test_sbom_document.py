@@ -15,7 +15,7 @@ from pipeline.sbom.document import BaseImage, RepositoryUnderRepair, SbomSubject
 from pipeline.sbom.rootfs import read_root
 from pipeline.sbom.view import Sbom, SbomComponent, check_references, check_schema, load_sbom
 from tests.fakes.images import EPOCH_S, FakeImage, entry, make_image
-from tests.fakes.planted import COPYRIGHT, EXPECTED, LOCAL, OS_RELEASE, STATUS, deb, dist, planted_image
+from tests.fakes.planted import COPYRIGHT, EXPECTED, LOCAL, OS_RELEASE, STATUS, deb, dist, egg, planted_image
 
 BASE = "sha256:" + "1" * 64
 COMMIT = "a" * 40
@@ -219,6 +219,19 @@ def test_an_editable_install_and_its_source_are_one() -> None:
         f"/{LOCAL}/editable_tool-0.1.0.dist-info"
     ]
     assert one("editable-tool").value("editable") == "true"
+
+
+def test_the_repository_is_one_component_whatever_metadata_it_carries() -> None:
+    own = egg("workspace/repo/src/PYroMat.egg-info/PKG-INFO", "PYroMat", "2.1.0")
+    twin = egg(f"{LOCAL}/pyromat.egg-info/PKG-INFO", "PYroMat", "2.2.0")
+    vendored = egg("workspace/repo/vendor/other.egg-info/PKG-INFO", "other", "1")
+    found = sbom_of([own, twin, vendored]).packages("pypi")
+    assert sorted((each.name, each.version) for each in found) == [
+        ("PYroMat", "2.1.0"),
+        ("PYroMat", "2.2.0"),
+        ("other", "1"),
+    ]
+    assert [each.ref for each in found if each.version == "2.1.0"] == ["repository"]
 
 
 def test_checks_of_a_damaged_document() -> None:
