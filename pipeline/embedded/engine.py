@@ -20,7 +20,7 @@ from pathlib import Path
 from pipeline.embedded.bridge import make_bridge, remove_bridge
 from pipeline.embedded.leftovers import container_processes, unmount_under
 from pipeline.embedded.loopback import UnixConnection, http_status
-from pipeline.embedded.process import SEARCH_PATH, find_processes, find_program, terminate
+from pipeline.embedded.process import SEARCH_PATH, find_processes, terminate
 from pipeline.embedded.service import Service, ensure, halt, is_healthy
 from pipeline.errors import ServiceError
 from pipeline.files import make_private_folder, write_atomic
@@ -123,7 +123,9 @@ def _make_containerd(engine: PrivateEngine) -> Service:
     config_path = engine.state_path / "containerd.toml"
     return Service(
         name="containerd",
-        argv=(find_program("containerd", "containerd"), "--config", str(config_path)),
+        program="containerd",
+        package="containerd",
+        arguments=("--config", str(config_path)),
         marker=("--config", str(config_path)),
         folder=engine.state_path,
         log_path=engine.state_path / "containerd.log",
@@ -144,8 +146,9 @@ def _make_dockerd(engine: PrivateEngine) -> Service:
     network = ("--host", engine.url, "--bridge", engine.bridge, *untouched)
     return Service(
         name="engine",
-        argv=(
-            find_program("dockerd", "docker.io"),
+        program="dockerd",
+        package="docker.io",
+        arguments=(
             *places,
             *network,
             "--shutdown-timeout",

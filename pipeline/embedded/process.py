@@ -13,7 +13,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,8 +116,16 @@ def _still(processes: Sequence[Running]) -> list[Running]:
 
 def _signal(processes: Sequence[Running], number: signal.Signals) -> None:
     for running in _still(processes):
-        with suppress(ProcessLookupError):
+        try:
             os.kill(running.pid, number)
+        except ProcessLookupError:
+            continue
+        except PermissionError as error:
+            raise ServiceError(
+                "a service was started by another user",
+                where=f"process {running.pid} ({' '.join(running.argv)[:120]})",
+                remedy="run the same command as that user or as root",
+            ) from error
 
 
 def wait_until(condition: Callable[[], object], timeout_s: float) -> bool:

@@ -13,7 +13,6 @@ import pipeline
 from pipeline.embedded import tokens
 from pipeline.embedded.credentials import load_or_make_key, load_or_make_password
 from pipeline.embedded.loopback import HOST, port_status
-from pipeline.embedded.process import find_program
 from pipeline.embedded.service import Service
 from pipeline.files import make_private_folder, write_atomic
 
@@ -24,7 +23,9 @@ def make_token_service(state_path: Path, port: int) -> Service:
     """The token server over the secrets in a folder; `prepare` makes them."""
     return Service(
         name="token server",
-        argv=(sys.executable, "-m", tokens.__name__, str(state_path), str(port)),
+        program=sys.executable,
+        package="python3",
+        arguments=("-m", tokens.__name__, str(state_path), str(port)),
         marker=("-m", tokens.__name__, str(state_path)),
         folder=SOURCE_PATH,
         log_path=state_path / "tokens.log",
@@ -38,7 +39,9 @@ def make_registry_service(state_path: Path, port: int) -> Service:
     config_path = state_path / "config.json"
     return Service(
         name="registry",
-        argv=(find_program("docker-registry", "docker-registry"), "serve", str(config_path)),
+        program="docker-registry",
+        package="docker-registry",
+        arguments=("serve", str(config_path)),
         marker=("serve", str(config_path)),
         folder=state_path,
         log_path=state_path / "registry.log",

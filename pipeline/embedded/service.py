@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pipeline.embedded.loopback import require_free_port
-from pipeline.embedded.process import Running, find_processes, read_log_tail, spawn, terminate, wait_until
+from pipeline.embedded.process import Running, find_processes, find_program, read_log_tail, spawn, terminate, wait_until
 from pipeline.errors import ServiceError
 
 _HANG_S = 3
@@ -18,10 +18,15 @@ State = Literal["ready", "hanging", "stopped"]
 
 @dataclass(frozen=True)
 class Service:
-    """`marker` is a run of arguments that only this service's process has: it holds a path of its own state."""
+    """`marker` is a run of arguments that only this service's process has: it holds a path of its own state.
+
+    The program is looked for when it is started: what is not installed can still be stopped, and has a status.
+    """
 
     name: str
-    argv: tuple[str, ...]
+    program: str
+    package: str
+    arguments: tuple[str, ...]
     marker: tuple[str, ...]
     folder: Path
     log_path: Path
@@ -45,7 +50,7 @@ class ServiceStatus:
 def is_healthy(service: Service) -> bool:
     """Whether exactly one process runs it, as it would be started now, and answers within a few seconds."""
     found = find_processes(service.marker)
-    return [running.argv for running in found] == [service.argv] and wait_until(service.is_ready, _HANG_S)
+    return [running.argv[1:] for running in found] == [service.arguments] and wait_until(service.is_ready, _HANG_S)
 
 
 def ensure(service: Service) -> None:
@@ -53,9 +58,10 @@ def ensure(service: Service) -> None:
     if is_healthy(service):
         return
     halt(service)
+    argv = (find_program(service.program, service.package), *service.arguments)
     if service.port is not None:
         require_free_port(service.port, service.name)
-    spawn(service.argv, service.log_path, folder=service.folder, environment=service.environment)
+    spawn(argv, service.log_path, folder=service.folder, environment=service.environment)
     wait_until(lambda: service.is_ready() or _is_gone(service), service.start_timeout_s)
     if not (service.is_ready() and find_processes(service.marker)):
         halt(service)

@@ -143,7 +143,9 @@ def _make_sigstore(services: Services) -> Service:
     state_path, port = services.sigstore_path, services.sigstore_port
     return Service(
         name="Sigstore",
-        argv=(sys.executable, "-m", _SIGSTORE_MODULE, str(state_path), str(port)),
+        program=sys.executable,
+        package="python3",
+        arguments=("-m", _SIGSTORE_MODULE, str(state_path), str(port)),
         marker=("-m", _SIGSTORE_MODULE, str(state_path)),
         folder=registry.SOURCE_PATH,
         log_path=state_path / "sigstore.log",

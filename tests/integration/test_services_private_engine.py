@@ -105,6 +105,22 @@ if POSSIBLE:
         assert everything_of(private)["container"] == ()
         assert not _serves(url)
 
+    def test_an_engine_that_dies_under_a_container_is_a_service_error(
+        private: PrivateEngine, running: DockerEngine, tiny_image: tuple[Layout, Manifest]
+    ) -> None:
+        image_id = running.load(*tiny_image, "dies")
+        with (
+            pytest.raises(ServiceError, match="does not answer") as caught,
+            running.run(image_id, name="dies", limits=ContainerLimits()) as container,
+        ):
+            kill(everything_of(private)["engine"])
+            container.exec(["id"])
+        assert any("until the next run removes it" in note for note in caught.value.__notes__)
+        with pytest.raises(ServiceError, match="does not answer"):
+            running.load(*tiny_image, "dies")
+        embedded.start(private)
+        assert running.remove_leftovers() == 1
+
     def test_an_engine_that_hangs_is_replaced(private: PrivateEngine, running: DockerEngine) -> None:
         (hanging,) = everything_of(private)["engine"]
         os.kill(hanging.pid, signal.SIGSTOP)

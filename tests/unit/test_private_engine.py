@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import os
 import socket
@@ -78,7 +79,9 @@ def sleeper(tmp_path: Path) -> Service:
     marker = ("--marker", str(tmp_path))
     return Service(
         name="sleeper",
-        argv=(sys.executable, "-c", code, *marker),
+        program=sys.executable,
+        package="python3",
+        arguments=("-c", code, *marker),
         marker=marker,
         folder=tmp_path,
         log_path=tmp_path / "log",
@@ -99,10 +102,20 @@ def test_a_service_is_found_by_its_arguments_and_stopped_against_its_will(sleepe
     assert find_processes(sleeper.marker) == ()
 
 
+def test_what_is_not_installed_can_be_stopped_but_not_started(sleeper: Service) -> None:
+    absent = dataclasses.replace(sleeper, program="no-such-program", package="its-package")
+    halt(absent)
+    assert observe(absent, "here").state == "stopped"
+    with pytest.raises(ServiceError, match="no-such-program is not installed"):
+        ensure(absent)
+
+
 def test_a_service_that_cannot_start_says_why(tmp_path: Path) -> None:
     broken = Service(
         name="broken",
-        argv=(sys.executable, "-c", "raise SystemExit('the disk is on fire')", str(tmp_path)),
+        program=sys.executable,
+        package="python3",
+        arguments=("-c", "raise SystemExit('the disk is on fire')", str(tmp_path)),
         marker=(str(tmp_path),),
         folder=tmp_path,
         log_path=tmp_path / "log",
@@ -127,6 +140,23 @@ def test_a_number_that_another_process_took_over_is_left_alone() -> None:
         assert observe_process(other.pid) is None  # a zombie until its parent waits
     finally:
         other.wait()
+
+
+def test_a_process_of_another_user_is_named() -> None:
+    code = (
+        "import os, sys; from pipeline.embedded.process import observe_process, terminate\n"
+        "os.setuid(65534); terminate([observe_process(int(sys.argv[1]))])"
+    )
+    other = subprocess.Popen(["sleep", "30"])
+    try:
+        command = [sys.executable, "-c", code, str(other.pid)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+    expected = "a service was started by another user" if os.geteuid() == 0 else "Operation not permitted"
+    assert expected in done.stderr
 
 
 def test_a_service_does_not_get_this_shells_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
