@@ -116,7 +116,12 @@ def _installed_python(root: RootView, subject: SbomSubject) -> Inventory:
     if repository is None:
         return found
     place, name = repository.path.strip("/") + "/", canonicalize_name(repository.name)
-    kept = (p for p in found.packages if not (p.location.startswith(place) and canonicalize_name(p.name) == name))
+    kept = [
+        package
+        for package in found.packages
+        if not (package.location.startswith(place) and package.location.endswith(".egg-info"))
+        or canonicalize_name(package.name) != name
+    ]
     return replace(found, packages=tuple(kept))
 
 
