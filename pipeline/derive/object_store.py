@@ -85,7 +85,7 @@ class ObjectStore:
         for step in reversed(chain):
             place = self._place(step)
             assert place.entry is not None, "only packed objects have a base"
-            data = apply_delta(data, inflate_entry(self.packs[place.pack], place.entry, OBJECT_BYTES))
+            data = apply_delta(data, inflate_entry(self.packs[place.pack], place.entry, OBJECT_BYTES), OBJECT_BYTES)
         self._remember(one, data)
         return data
 

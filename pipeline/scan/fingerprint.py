@@ -1,17 +1,16 @@
 """Texts that must not be in an image, found whole, reformatted, or as a part of another file.
 
 A fingerprint is made of a text's distinctive lines: long enough, of more than a few different characters, and absent
-from ordinary texts. The search has two steps. The fast one looks for a few short triggers (picked so that every
-512 bytes of distinctive text have one) and compares the bytes after each with a set of anchors; anchors lie inside
-lines, so line ends, indentation and diff marks do not hide them. Only where an anchor fits are whole lines compared.
+from ordinary texts. The search has two steps. The fast one splits content at line feeds and asks whether any piece is
+an anchor: from every 256 bytes of distinctive text one line, as it is, reindented, with other line ends, and with the
+marks of a diff before it. Only where an anchor fits are all lines compared.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -20,10 +19,9 @@ from pipeline.scan.buffer import Buffer, digest_of_pieces
 
 Forbidden = Literal["fixture", "future"]
 REGION_BYTES = 1024
-ANCHOR_BYTES = 20
 LINE_BYTES = 12
 _COVER_BYTES = 256
-_TRIGGER_BYTES = 3
+_MARSHAL_SHORT = re.compile(rb"[zZ\xfa\xda](?=[\x18-\xff][\x20-\x7e]{8})", re.S)
 _DIFF_MARK = re.compile(rb"^[-+ >|!]{1,2}(?=\S|\s)")
 _BINARY_SHARE = 3
 _WINDOW_BYTES, _OVERLAP_BYTES = 8 << 20, 64 << 10
@@ -31,7 +29,10 @@ _WINDOW_BYTES, _OVERLAP_BYTES = 8 << 20, 64 << 10
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """One forbidden text. `lines` are its distinctive normal lines in order; digests are SHA-256 hex."""
+    """One forbidden text. `lines` are its distinctive normal lines in order, `indented` the same as they stood.
+
+    Digests are SHA-256 hex.
+    """
 
     label: str
     kind: Forbidden
@@ -39,6 +40,7 @@ class Fingerprint:
     sha256: str
     normal_sha256: str
     lines: tuple[bytes, ...]
+    indented: tuple[bytes, ...] = ()
 
     @cached_property
     def line_set(self) -> frozenset[bytes]:
@@ -67,13 +69,16 @@ class Match:
 
 def make_fingerprint(label: str, kind: Forbidden, data: bytes, ordinary: frozenset[bytes]) -> Fingerprint:
     """Fingerprint a text; lines in `ordinary` (normal lines of texts that may be anywhere) are not distinctive."""
-    lines = tuple(line for line in normal_lines(data) if _is_distinctive(line) and line not in ordinary)
-    return Fingerprint(label, kind, len(data), hashlib.sha256(data).hexdigest(), normal_digest(data), lines)
+    pairs = [(line, raw.rstrip()) for raw in data.splitlines() if (line := _normal(raw))]
+    kept = [pair for pair in pairs if _is_distinctive(pair[0]) and pair[0] not in ordinary]
+    lines, indented = tuple(line for line, _ in kept), tuple(raw for _, raw in kept)
+    digest, normal = hashlib.sha256(data).hexdigest(), normal_digest(data)
+    return Fingerprint(label, kind, len(data), digest, normal, lines, indented)
 
 
 def normal_lines(data: bytes) -> list[bytes]:
     """Lines without white space and quotes around them (bytecode has docstrings without), empty ones left out."""
-    return [line for raw in data.splitlines() if (line := raw.strip().strip(b"\"'"))]
+    return [line for raw in data.splitlines() if (line := _normal(raw))]
 
 
 def normal_digest(data: bytes) -> str:
@@ -89,12 +94,8 @@ class Matcher:
         self._by_normal = {one.normal_sha256: one for one in fingerprints if one.lines}
         self._sizes = {one.size for one in fingerprints if one.size}
         self._texts = [one for one in fingerprints if one.needed_bytes >= 160 or len(one.line_set) >= 8]
-        self._triggers = choose_triggers(self._texts)
         self._anchors = frozenset(
-            line[at : at + ANCHOR_BYTES]
-            for one in self._texts
-            for line in one.line_set
-            for at in _trigger_places(line, self._triggers)
+            form for one in self._texts for line, raw in _anchor_lines(one) for form in _forms(line, raw)
         )
         self._owners: dict[bytes, list[Fingerprint]] = {}
         for one in self._texts:
@@ -105,20 +106,15 @@ class Matcher:
         """Everything forbidden that this content is, or holds at least a distinctive region of."""
         if len(data) in self._sizes and (whole := self._by_digest.get(_sha256(data))):
             return [Match(whole.label, whole.kind, "same bytes")]
-        if not self._triggers:
+        if not self._anchors:
             return []
         found = [match for window in _windows(data) if self._has_anchor(window) for match in self._compare(window)]
         return list({match.label: match for match in found}.values())
 
     def _has_anchor(self, data: bytes) -> bool:
-        anchors = self._anchors
-        for trigger in self._triggers:
-            at = data.find(trigger)
-            while at >= 0:
-                if data[at : at + ANCHOR_BYTES] in anchors:
-                    return True
-                at = data.find(trigger, at + 1)
-        return False
+        if not self._anchors.isdisjoint(data.split(b"\n")):
+            return True
+        return data[2:4] == b"\r\n" and not self._anchors.isdisjoint(_bytecode_strings(data))
 
     def _compare(self, data: bytes) -> list[Match]:
         lines = normal_lines(data)
@@ -140,56 +136,34 @@ class Matcher:
         return sorted(matches, key=lambda match: match.label)
 
 
-def choose_triggers(fingerprints: Sequence[Fingerprint]) -> tuple[bytes, ...]:
-    """A small set of short byte strings of which every stretch of distinctive lines holds at least one, greedily."""
-    stretches = [stretch for one in fingerprints for stretch in _stretches(one.lines)]
-    grams = [_grams(stretch) for stretch in stretches]
-    frequency: Counter[bytes] = Counter()
-    for stretch in grams:
-        frequency.update(stretch)
-    chosen: list[bytes] = []
-    open_ = [stretch for stretch in grams if stretch]
-    while open_:
-        covers = Counter(gram for stretch in open_ for gram in stretch)
-        best = min(covers, key=lambda gram: (-covers[gram] / _cost(gram, frequency[gram], len(grams)), gram))
-        chosen.append(best)
-        open_ = [stretch for stretch in open_ if best not in stretch]
-    return tuple(chosen)
-
-
-def _cost(gram: bytes, count: int, total: int) -> float:
-    """A trigger costs one pass over the content, and one look-up for each time that it occurs in ordinary text."""
-    rare = sum(byte in _RARE for byte in gram)
-    return 1.0 + 6.0 * count / max(total, 1) / (1 + 3 * rare)
-
-
-_RARE = frozenset(b"JQXZVKYWjqxzkvwUOHBGP[]{}%&!?@$^~<>|;+*0123456789")
-
-
-def _stretches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """Consecutive lines that can hold an anchor, about 256 bytes a stretch."""
-    stretch: list[bytes] = []
-    for line in lines:
-        if len(line) >= ANCHOR_BYTES:
-            stretch.append(line)
-        if sum(map(len, stretch)) >= _COVER_BYTES:
-            yield stretch
+def _anchor_lines(one: Fingerprint) -> Iterator[tuple[bytes, bytes]]:
+    """The longest line of each stretch of distinctive lines."""
+    stretch: list[tuple[bytes, bytes]] = []
+    for pair in zip(one.lines, one.indented, strict=True):
+        stretch.append(pair)
+        if sum(len(line) for line, _ in stretch) >= _COVER_BYTES:
+            yield max(stretch, key=lambda pair: len(pair[0]))
             stretch = []
     if stretch:
-        yield stretch
+        yield max(stretch, key=lambda pair: len(pair[0]))
 
 
-def _grams(stretch: Sequence[bytes]) -> set[bytes]:
-    width = _TRIGGER_BYTES
-    return {line[at : at + width] for line in stretch for at in range(len(line) - ANCHOR_BYTES + 1)}
+def _forms(line: bytes, raw: bytes) -> Iterator[bytes]:
+    """How a line may stand in another file."""
+    body = raw.lstrip()
+    depth = len(raw.expandtabs()) - len(body)
+    indents = {b" " * max(0, depth + shift) for shift in (-8, -4, -2, 0, 2, 4, 8)} | {b"\t" * (depth // 4), b""}
+    for text in {line, *(indent + body for indent in (raw[: len(raw) - len(body)], *indents))}:
+        for mark in (b"", b"+", b"-", b" ", b"> "):
+            yield mark + text
+            yield mark + text + b"\r"
 
 
-def _trigger_places(line: bytes, triggers: Iterable[bytes]) -> Iterator[int]:
-    for trigger in triggers:
-        at = line.find(trigger)
-        while 0 <= at <= len(line) - ANCHOR_BYTES:
-            yield at
-            at = line.find(trigger, at + 1)
+def _bytecode_strings(data: bytes) -> Iterator[bytes]:
+    """Short strings of marshalled code: a type byte, a length byte, text (CPython's marshal format, `z` and `Z`)."""
+    for match in _MARSHAL_SHORT.finditer(data):
+        start = match.start() + 2
+        yield data[start : start + data[start - 1]]
 
 
 def _variants(lines: Sequence[bytes]) -> Iterator[bytes]:
@@ -198,6 +172,10 @@ def _variants(lines: Sequence[bytes]) -> Iterator[bytes]:
         yield line
         if line[:1] in b"+->|!":
             yield _DIFF_MARK.sub(b"", line).strip()
+
+
+def _normal(raw: bytes) -> bytes:
+    return raw.strip().strip(b"\"'")
 
 
 def _is_distinctive(line: bytes) -> bool:

@@ -75,6 +75,13 @@ def patch_ids(path: bytes, data: bytes) -> list[bytes]:
 
 def index_ids(data: bytes) -> list[bytes]:
     """Blobs that an index (DIRC, versions 2 to 4) names; HostileInputError when it is damaged."""
+    try:
+        return _index_ids(data)
+    except IndexError as error:
+        raise HostileInputError("a truncated git index") from error
+
+
+def _index_ids(data: bytes) -> list[bytes]:
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     id_bytes = 20 if _index_is_sha1(data) else 32
     if version not in (2, 3, 4) or count * (42 + id_bytes) > len(data):

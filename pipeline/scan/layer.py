@@ -118,7 +118,7 @@ class _LayerScanner:
             ids = gitfiles.pack_index_ids(data) if head.startswith(b"\xff") else gitfiles.chunked_ids(data)
             self._sight(path, "pack index" if head.startswith((b"\xff", b"MIDX")) else "commit graph", "names", ids)
         elif head.startswith(b"DIRC\0\0\0"):
-            self._sight(path, "index", "names", _read_index(data[:]))
+            self._sight(path, "index", "names", gitfiles.index_ids(data[:]))
         elif head[:1] == b"\x78" and int.from_bytes(head[:2], "big") % 31 == 0:
             self._loose(path, data)
 
@@ -233,13 +233,6 @@ def _inflate(data: Buffer) -> Iterator[bytes]:
         raise HostileInputError(f"damaged loose git object: {error}") from error
     if not stream.eof or stream.unused_data:
         raise HostileInputError("a loose git object that is truncated or has bytes after its end")
-
-
-def _read_index(data: bytes) -> list[bytes]:
-    try:
-        return gitfiles.index_ids(data)
-    except IndexError as error:
-        raise HostileInputError("a truncated git index") from error
 
 
 def _loose_is_sha256(path: bytes) -> bool:

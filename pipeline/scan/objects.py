@@ -16,6 +16,8 @@ ID_BYTES: dict[Format, int] = {"sha1": 20, "sha256": 32}
 GITLINK = b"160000"
 
 _LOOSE = re.compile(rb"(commit|tree|blob|tag) (\d{1,15})\0")
+_TREE = {size: re.compile(rb"(?:[0-7]{5,6} [^\0]+\0.{%d})*" % size, re.S) for size in (20, 32)}
+_TREE_IDS = {size: re.compile(rb"[0-7]{5,6} [^\0]+\0(.{%d})" % size, re.S) for size in (20, 32)}
 _TREE_ENTRY = {size: re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{%d})" % size, re.S) for size in (20, 32)}
 
 
@@ -58,7 +60,8 @@ def make_object(kind: Kind, data: bytes, form: Format) -> GitObject:
 def links_of(kind: Kind, data: bytes, form: Format) -> tuple[bytes, ...]:
     """The ids that an object's content names."""
     if kind == "tree":
-        return tuple(entry[2] for entry in _tree_lines(data, ID_BYTES[form]))
+        _check_tree(data, ID_BYTES[form])
+        return tuple(_TREE_IDS[ID_BYTES[form]].findall(data))
     if kind == "commit":
         return commit_links(data, form)
     if kind == "tag":
@@ -79,7 +82,8 @@ def commit_links(data: bytes, form: Format) -> tuple[bytes, ...]:
 
 def tree_entries(data: bytes, form: Format) -> list[TreeEntry]:
     """The lines of a tree, in its order; HostileInputError when it is malformed."""
-    return [TreeEntry(*line) for line in _tree_lines(data, ID_BYTES[form])]
+    _check_tree(data, ID_BYTES[form])
+    return [TreeEntry(*line) for line in _TREE_ENTRY[ID_BYTES[form]].findall(data)]
 
 
 def is_loose(head: bytes) -> bool:
@@ -96,11 +100,9 @@ def split_loose(plain_head: bytes) -> tuple[Kind, int, int]:
     return kind, int(match[2]), match.end()
 
 
-def _tree_lines(data: bytes, id_bytes: int) -> list[tuple[bytes, bytes, bytes]]:
-    lines: list[tuple[bytes, bytes, bytes]] = _TREE_ENTRY[id_bytes].findall(data)
-    if sum(len(mode) + len(name) + 2 + id_bytes for mode, name, _ in lines) != len(data):
+def _check_tree(data: bytes, id_bytes: int) -> None:
+    if _TREE[id_bytes].fullmatch(data) is None:
         raise HostileInputError("a damaged git tree")
-    return lines
 
 
 def _hex_field(line: bytes, prefix: bytes, form: Format) -> bytes:

@@ -76,14 +76,26 @@ def inflate_entry(pack: Buffer, entry: PackEntry, limit_bytes: int) -> bytes:
     return data
 
 
-def apply_delta(base: bytes, delta: bytes) -> bytes:
-    """The result of a delta (gitformat-pack, "Deltified representation"); HostileInputError when it does not fit."""
+def apply_delta(base: bytes, delta: bytes, limit_bytes: int) -> bytes:
+    """The result of a delta (gitformat-pack, "Deltified representation").
+
+    HostileInputError when it does not fit its base, is malformed, or makes more than the limit.
+    """
+    try:
+        return _apply_delta(base, delta, limit_bytes)
+    except IndexError as error:
+        raise HostileInputError("a truncated git delta") from error
+
+
+def _apply_delta(base: bytes, delta: bytes, limit_bytes: int) -> bytes:
     base_size, at = _size(delta, 0)
     result_size, at = _size(delta, at)
     if base_size != len(base):
         raise HostileInputError("a git delta for another base")
+    if result_size > limit_bytes:
+        raise HostileInputError(f"a git object of {result_size} bytes inside a delta chain")
     parts: list[bytes] = []
-    end = len(delta)
+    end, made = len(delta), 0
     while at < end:
         code = delta[at]
         at += 1
@@ -98,6 +110,9 @@ def apply_delta(base: bytes, delta: bytes) -> bytes:
                     count |= delta[at] << 8 * bit
                     at += 1
             parts.append(base[start : start + (count or 0x10000)])
+            made += len(parts[-1])
+            if made > result_size:
+                break
         elif code:
             parts.append(delta[at : at + code])
             at += code
@@ -160,12 +175,7 @@ class _Resolver:
                 continue
             entry = waiting.pop()
             delta = inflate_entry(self._pack, entry, self._limits.delta_bytes)
-            if _size(delta, _size(delta, 0)[1])[0] > self._limits.delta_bytes:
-                raise HostileInputError("a git object inside a delta chain is too large")
-            try:
-                data = apply_delta(base, delta)
-            except IndexError as error:
-                raise HostileInputError("a truncated git delta") from error
+            data = apply_delta(base, delta, self._limits.delta_bytes)
             made = make_object(kind, data, self._form)
             yield PackedObject(made, entry, data)
             if children := self._children(entry.start, made.id):

@@ -28,6 +28,7 @@ from pipeline.scan.record import ImageScan, LayerScan
 from pipeline.scan.rules import Rules
 
 REPO = "workspace/repo"
+BASE_TIME_S = 1_600_004_000
 GIT_ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "HOME": "/nonexistent",
@@ -230,7 +231,9 @@ def tree_items(folder: Path, prefix: str, uid: int = 0) -> list[Item]:
     items = [Item(prefix, kind=tarfile.DIRTYPE, mode=0o755, uid=uid)]
     for path in sorted(folder.rglob("*")):
         name = f"{prefix}/{path.relative_to(folder)}"
-        if path.is_dir():
+        if path.is_symlink():
+            items.append(Item(name, kind=tarfile.SYMTYPE, mode=0o777, uid=uid, target=str(path.readlink())))
+        elif path.is_dir():
             items.append(Item(name, kind=tarfile.DIRTYPE, mode=0o755, uid=uid))
         else:
             items.append(Item(name, path.read_bytes(), uid=uid))
