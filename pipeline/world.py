@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.adapters.arena import open_arena, play_framework, validate_endpoint
+from pipeline.adapters.arena import open_arena, play_framework_episode, validate_endpoint
 from pipeline.adapters.console import LineReporter, TerminalReporter, make_reporter
 from pipeline.adapters.engine import DockerEngine
 from pipeline.adapters.probe import fetch_schema, wait_ready
@@ -117,7 +117,7 @@ class World:
     @cached_property
     def examiner(self) -> ImageExaminer:
         """Scans and plays."""
-        probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework)
+        probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework_episode)
         return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter)
 
     @cached_property
@@ -141,7 +141,7 @@ class World:
 
         budget_s = self.plan.target.log_outage_budget_s
         if not self.is_embedded:
-            return KeylessSigner(load_public_trust().trust_config, AmbientToken(), budget_s)
+            return KeylessSigner(load_public_trust(self.plan.target.rekor).trust_config, AmbientToken(), budget_s)
         port = self.services.sigstore_port
         config = trust.trust_config(self.services.sigstore_path, port, self.plan.target.rekor)
         token = EmbeddedToken(trust.ambient_url(port), self.services.sigstore_path / "request-token")
@@ -158,7 +158,7 @@ class World:
             return read_bytes_limited(self.paths.root / target.trusted_root, 4 << 20)
         if self.is_embedded:
             return trust.trusted_root(self.services.sigstore_path, self.services.sigstore_port)
-        return load_public_trust().trusted_root
+        return load_public_trust(target.rekor).trusted_root
 
     @cached_property
     def verifier(self) -> BundleVerifier:

@@ -6,24 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipeline.errors import HostileInputError, IntegrityError
-from pipeline.model import attestation
 from pipeline.model.attachment import load_referrer
-from pipeline.model.attestation import MAX_BUNDLE_BYTES
+from pipeline.model.attestation import MAX_BUNDLE_BYTES, PREDICATE_TYPES
 from pipeline.model.digest import digest_of
 from pipeline.model.oci import SIGSTORE_BUNDLE, Descriptor
 from pipeline.model.reference import Reference
 from pipeline.model.stages import Attached, AttestationKind
 from pipeline.ports import Attested, BundleVerifier, PullRegistry
 
-PREDICATE_TYPES: Mapping[AttestationKind, str] = {
-    "signature": attestation.COSIGN_SIGN,
-    "provenance": attestation.SLSA_PROVENANCE,
-    "sbom": attestation.CYCLONEDX_BOM,
-    "scan": attestation.SCAN_RESULT,
-    "checks": attestation.TEST_RESULT,
-    "summary": attestation.VERIFICATION_SUMMARY,
-}
-KINDS = tuple(PREDICATE_TYPES)
+KINDS: tuple[AttestationKind, ...] = tuple(PREDICATE_TYPES)
 MAX_REFERRERS = 64
 _KIND_OF = {predicate_type: kind for kind, predicate_type in PREDICATE_TYPES.items()}
 

@@ -12,6 +12,7 @@ from pipeline.checks.evaluate import Verdict, evaluate
 from pipeline.checks.observations import ImageObservation, ReleaseObservation, schema_digests
 from pipeline.derive.layer import COMPRESSOR
 from pipeline.derive.statements import (
+    describe_material,
     load_statement,
     make_bom_statement,
     make_provenance_statement,
@@ -155,12 +156,7 @@ def _dependencies(built: Built) -> Iterator[ResourceDescriptor]:
     commit = built.revision.partition("-")[0]
     yield ResourceDescriptor(uri=f"git+{built.plan.release.file.source}", name="definitions", digest={"gitCommit": commit})
     for material in (*built.made.materials, *_definition_files(built), *built.environment):
-        yield ResourceDescriptor(
-            uri=material.uri,
-            name=material.name,
-            digest=material.digests,
-            annotations={"kind": material.kind, "version": material.version},
-        )
+        yield describe_material(material)
 
 
 def _definition_files(built: Built) -> Iterator[Material]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.derive.statements import load_statement, make_summary_statement
-from pipeline.errors import IntegrityError, StageError
+from pipeline.errors import AbsentError, IntegrityError
 from pipeline.files import read_bytes_limited, write_atomic
 from pipeline.layout import Layout
 from pipeline.model.attachment import make_referrer
-from pipeline.model.attestation import MAX_BUNDLE_BYTES, sha256_descriptor
+from pipeline.model.attestation import MAX_BUNDLE_BYTES, PREDICATE_TYPES, sha256_descriptor
 from pipeline.model.digest import digest_of, hex_of
 from pipeline.model.oci import Descriptor, Manifest
 from pipeline.model.record import canonical_json
@@ -26,7 +26,6 @@ from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Attested, BundleVerifier, PushRegistry, Reporter, Signer
 from pipeline.stages.attestations import (
     KINDS,
-    PREDICATE_TYPES,
     FoundAttestation,
     attached,
     fetch_attestations,
@@ -91,7 +90,7 @@ def publish_image(plan: Plan, image: PlannedImage, paths: Paths, ports: PublishP
 def _check_tag(tag: Reference, digest: str, registry: PushRegistry) -> bool:
     try:
         found = registry.fetch_manifest(tag).digest
-    except StageError:
+    except AbsentError:
         return False
     if found != digest:
         raise IntegrityError(

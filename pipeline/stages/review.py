@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.errors import IntegrityError, PipelineError, StageError, VerificationError
 from pipeline.files import read_bytes_limited
+from pipeline.model.attestation import PREDICATE_TYPES
 from pipeline.model.digest import digest_of
 from pipeline.model.evidence import EvidenceIndex, EvidenceInputs, Pull, attestation_path
 from pipeline.model.oci import ImageConfig, Manifest
@@ -15,7 +16,7 @@ from pipeline.model.release import Target
 from pipeline.ports import Attested, BundleVerifier, Reporter
 from pipeline.report.evidence import INDEX, derive_files, make_index
 from pipeline.report.facts import Attestations, ReleaseFacts, load_facts, manifest_type
-from pipeline.stages.attestations import KINDS, PREDICATE_TYPES
+from pipeline.stages.attestations import KINDS
 from pipeline.stages.evidence import INPUTS, TRUSTED_ROOT
 
 MAX_FILES = 20_000
