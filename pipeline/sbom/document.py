@@ -10,72 +10,40 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom, BomMetaData
 from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.model.dependency import Dependency
-from cyclonedx.model.license import DisjunctiveLicense, LicenseExpression
 from cyclonedx.model.tool import ToolRepository
 from cyclonedx.output.json import JsonV1Dot6
-from cyclonedx.spdx import is_supported_id
-from packageurl import PackageURL
 from packaging.utils import canonicalize_name
 from pydantic import JsonValue
 
-from pipeline.model.digest import hex_of
 from pipeline.model.record import canonical_json
+from pipeline.sbom.components import (
+    base_components,
+    image_component,
+    make_property,
+    package_component,
+    repository_components,
+    system_components,
+)
 from pipeline.sbom.conda import load_conda, want_conda
 from pipeline.sbom.debian import load_debian, want_debian
 from pipeline.sbom.graph import make_graph
-from pipeline.sbom.licences import python_licence
 from pipeline.sbom.os_release import PATHS as OS_RELEASE_PATHS
-from pipeline.sbom.os_release import OperatingSystem, load_operating_system
-from pipeline.sbom.package import Inventory, Licence, Package
+from pipeline.sbom.os_release import load_operating_system
+from pipeline.sbom.package import Inventory, Package
 from pipeline.sbom.python import load_python, want_python
 from pipeline.sbom.rootfs import RootView, Want
+from pipeline.sbom.subject import BaseImage, RepositoryUnderRepair, SbomSubject
+
+# what a caller needs to make one, in one import
+__all__ = ["BaseImage", "RepositoryUnderRepair", "SbomSubject", "make_sbom", "want"]
 
 FORMAT = 1
-PREFIX = "pipeline:"
-IMAGE_REF, SYSTEM_REF, REPOSITORY_REF = "image", "operating-system", "repository"
-
-
-@dataclass(frozen=True)
-class BaseImage:
-    """What an image was derived from; `reference` without tag and digest."""
-
-    reference: str
-    digest: str
-
-
-@dataclass(frozen=True)
-class RepositoryUnderRepair:
-    """The repository in an image: project name, version, full base commit, where it is, and where it came from.
-
-    `pypi` says that name and version are those of a PyPI project; otherwise the package URL is generic.
-    """
-
-    name: str
-    version: str
-    base_commit: str
-    path: str
-    source: str = ""
-    licence: str = ""
-    pypi: bool = False
-
-
-@dataclass(frozen=True)
-class SbomSubject:
-    """Which image the SBOM is of, and what its own files cannot say. `licences` is an SPDX expression."""
-
-    image: str
-    version: str
-    manifest_digest: str
-    licences: str
-    bases: tuple[BaseImage, ...] = ()
-    repository: RepositoryUnderRepair | None = None
 
 
 def want(path: str) -> Want | None:
@@ -90,9 +58,9 @@ def make_sbom(root: RootView, subject: SbomSubject, epoch_s: int) -> bytes:
     system = load_operating_system(root)
     inventories = (load_debian(root, system), _installed_python(root, subject), load_conda(root))
     packages = [package for inventory in inventories for package in inventory.packages]
-    image = _image(subject)
-    outer = [*_bases(subject), *_repository(subject), *_operating_system(system, root)]
-    parts = outer + [_component(package, root.layers) for package in packages]
+    image = image_component(subject)
+    outer = [*base_components(subject), *repository_components(subject), *system_components(system, root)]
+    parts = outer + [package_component(package, root.layers) for package in packages]
     bom = Bom(
         serial_number=uuid.uuid5(uuid.NAMESPACE_OID, f"sbom {FORMAT} of {subject.manifest_digest}"),
         version=1,
@@ -100,7 +68,7 @@ def make_sbom(root: RootView, subject: SbomSubject, epoch_s: int) -> bytes:
             timestamp=datetime.fromtimestamp(epoch_s, UTC),
             component=image,
             tools=ToolRepository(components=[_tool()]),
-            properties=[_property("unreadable", path) for each in inventories for path in each.unreadable],
+            properties=[make_property("unreadable", path) for each in inventories for path in each.unreadable],
         ),
         components=parts,
         dependencies=_dependencies(image, parts, packages),
@@ -127,101 +95,6 @@ def _installed_python(root: RootView, subject: SbomSubject) -> Inventory:
 
 def _tool() -> Component:
     return Component(name="pipeline", type=ComponentType.APPLICATION, version=f"sbom-{FORMAT}", bom_ref="tool")
-
-
-def _image(subject: SbomSubject) -> Component:
-    return Component(
-        name=subject.image,
-        type=ComponentType.CONTAINER,
-        version=subject.version,
-        bom_ref=IMAGE_REF,
-        hashes=[_sha256(subject.manifest_digest)],
-        licenses=_licences(python_licence(subject.licences, "", ())),
-        purl=PackageURL("oci", None, subject.image, subject.manifest_digest),
-    )
-
-
-def _bases(subject: SbomSubject) -> Iterator[Component]:
-    for base in subject.bases:
-        name = base.reference.rpartition("/")[2].lower()
-        yield Component(
-            name=base.reference,
-            type=ComponentType.CONTAINER,
-            version=base.digest,
-            bom_ref=f"base/{base.reference}@{base.digest}",
-            hashes=[_sha256(base.digest)],
-            purl=PackageURL("oci", None, name, base.digest, {"repository_url": base.reference}),
-        )
-
-
-def _repository(subject: SbomSubject) -> Iterator[Component]:
-    repository = subject.repository
-    if repository is None:
-        return
-    qualifiers = {"vcs_url": f"git+{repository.source}@{repository.base_commit}"} if repository.source else {}
-    yield Component(
-        name=repository.name,
-        type=ComponentType.APPLICATION,
-        version=repository.version,
-        bom_ref=REPOSITORY_REF,
-        licenses=_licences(python_licence(repository.licence, "", ())),
-        purl=PackageURL(
-            "pypi" if repository.pypi else "generic", None, repository.name.lower(), repository.version, qualifiers
-        ),
-        properties=[_property("base-commit", repository.base_commit), _property("location", repository.path)],
-    )
-
-
-def _operating_system(system: OperatingSystem, root: RootView) -> Iterator[Component]:
-    if system.id:
-        yield Component(
-            name=system.id,
-            type=ComponentType.OPERATING_SYSTEM,
-            version=system.version_id or None,
-            description=system.pretty_name or None,
-            bom_ref=SYSTEM_REF,
-            properties=[_property("layer", root.layers[system.layer])],
-        )
-
-
-def _component(package: Package, layers: Sequence[str]) -> Component:
-    own = [("ecosystem", package.ecosystem), ("location", f"/{package.location}"), ("layer", layers[package.layer])]
-    return Component(
-        name=package.name,
-        type=ComponentType.LIBRARY,
-        version=package.version,
-        bom_ref=package.ref,
-        description=package.description or None,
-        hashes=[_sha256(f"sha256:{package.archive_sha256}")] if package.archive_sha256 else [],
-        licenses=_licences(package.licence),
-        purl=package.purl,
-        properties=[_property(name, value) for name, value in (*own, *package.properties, *_evidence(package))],
-    )
-
-
-def _evidence(package: Package) -> Iterator[tuple[str, str]]:
-    """The metadata files that speak for a package; md5sums and RECORD files in turn hash every file of it.
-
-    As properties: the schema's external references are IRIs, and checking a thousand of those takes half a minute.
-    """
-    for path, sha256 in package.evidence:
-        yield "evidence", f"sha256:{sha256} /{path}"
-
-
-def _licences(licence: Licence) -> list[DisjunctiveLicense | LicenseExpression]:
-    if licence.expression is None:
-        return [DisjunctiveLicense(name=name) for name in licence.names]
-    if is_supported_id(licence.expression):
-        return [DisjunctiveLicense(id=licence.expression)]
-    return [LicenseExpression(licence.expression)]
-
-
-def _sha256(digest: str) -> HashType:
-    return HashType(alg=HashAlgorithm.SHA_256, content=hex_of(digest))
-
-
-def _property(name: str, value: str) -> Property:
-    return Property(name=PREFIX + name, value=value)
 
 
 def _dependencies(image: Component, parts: Sequence[Component], packages: Sequence[Package]) -> list[Dependency]:
