@@ -7,8 +7,6 @@ the materials. Mirrors drop old versions at each point release, which is why pac
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from pipeline.embedded.debian_cuts import DROPPED_PACKAGES, drops_package
 from pipeline.embedded.filecache import FileCache, sha256_of
 from pipeline.embedded.layercache import Content
 from pipeline.errors import StageError
-from pipeline.files import PARTIAL_PREFIX, write_atomic
+from pipeline.files import write_atomic
 from pipeline.model.material import Material
 from pipeline.model.record import Record, canonical_json
 from pipeline.model.release import Debian
@@ -83,7 +81,7 @@ class DebianRoot:
 
     def _entries(self) -> tuple[Entry, ...]:
         cache = _files(self.cache_path)
-        with tempfile.TemporaryDirectory(prefix="debs-") as folder:
+        with cache.scratch() as folder:
             paths = []
             for package in self.resolution.packages:
                 paths.append(Path(folder, package.file_name))
@@ -98,9 +96,9 @@ class DebianRoot:
         path = self._python_path()
         if not path.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=PARTIAL_PREFIX) as folder:
+            with _files(self.cache_path).scratch() as folder:
                 _write_tree([entry for entry in entries if entry.path.startswith(_PYTHON_PATHS)], Path(folder, "root"))
-                shutil.move(Path(folder, "root"), path)
+                Path(folder, "root").rename(path)
         return ImagePython(path, self.python_version)
 
 
@@ -130,7 +128,7 @@ def _resolve(debian: Debian, mirror: str | None, cache_path: Path) -> Resolution
     apt = Apt(cache_path.absolute() / "apt" / debian.suite, debian.suite, load_mirror(mirror))
     apt.update()
     kept = [deb for deb in apt.resolve(debian.packages) if not drops_package(deb.name)]
-    with tempfile.TemporaryDirectory(prefix="debs-") as folder:
+    with _files(cache_path).scratch() as folder:
         paths = apt.download(kept, Path(folder))
         packages = [_keep(deb, path, _files(cache_path)) for deb, path in zip(kept, paths, strict=True)]
     return Resolution(suite=debian.suite, packages=tuple(packages))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import IntegrityError
-from pipeline.files import write_atomic_chunks
+from pipeline.files import PARTIAL_PREFIX, remove_tree, write_atomic_chunks
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,16 @@ class FileCache:
                 "a cached file is absent or damaged", where=str(path), remedy="remove it and build again"
             )
         return data
+
+    def scratch(self) -> tempfile.TemporaryDirectory[str]:
+        """A folder for work, on the same file system; a killed run leaves it to `remove_leftovers`."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(dir=self.path, prefix=PARTIAL_PREFIX)
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed runs left. Call it when no other run uses the cache."""
+        for path in self.path.glob(f"{PARTIAL_PREFIX}*") if self.path.is_dir() else ():
+            remove_tree(path) if path.is_dir() else path.unlink()
 
     def add(self, source_path: Path, sha256: str) -> None:
         """Move a downloaded file in; IntegrityError (and nothing kept) when it is not the expected one."""

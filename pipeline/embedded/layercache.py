@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -14,7 +13,7 @@ from pipeline.derive import layer as layer_module
 from pipeline.derive.layer import COMPRESSOR, Entry, write_layer
 from pipeline.embedded.filecache import FileCache
 from pipeline.errors import StageError
-from pipeline.files import PARTIAL_PREFIX, write_atomic
+from pipeline.files import write_atomic
 from pipeline.model.digest import Digest, hex_of
 from pipeline.model.material import Material
 from pipeline.model.oci import OCI_LAYER_GZIP, Descriptor
@@ -75,6 +74,10 @@ class LayerCache:
             store.write(_chunks(self._blobs.file_path(hex_of(found.digest))), descriptor)
         return found
 
+    def remove_leftovers(self) -> None:
+        """Remove what killed runs left. Call it when no other run uses the cache."""
+        self._blobs.remove_leftovers()
+
     @property
     def _blobs(self) -> FileCache:
         return FileCache(self.path / "blobs")
@@ -91,8 +94,7 @@ class LayerCache:
         return found if found.inputs == key and self._blobs.has(hex_of(found.digest)) else None
 
     def _make(self, key: str, name: str, content: Content) -> SourceLayer:
-        self.path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.path, prefix=PARTIAL_PREFIX) as folder:
+        with self._blobs.scratch() as folder:
             part = Path(folder, name)
             with part.open("wb") as out:
                 facts = write_layer(content.entries, out, self.epoch_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,7 +24,7 @@ def fetch_wheels(wheels: Sequence[LockedWheel], python_version: str, cache: File
     absent = [wheel for wheel in wheels if not cache.has(wheel.sha256)]
     if not absent:
         return
-    with tempfile.TemporaryDirectory(prefix="wheels-") as folder:
+    with cache.scratch() as folder:
         requirements = Path(folder, "absent.lock")
         requirements.write_text("".join(f"{wheel.requirement}\n" for wheel in absent), encoding="utf-8")
         _run([*_pip_download(python_version), "-d", f"{folder}/files", "-r", str(requirements)], "")
@@ -43,7 +42,7 @@ def fetch_sdists(project: str, sdists: Iterable[LockedSdist], cache: FileCache) 
     absent = {sdist.file_name: sdist.sha256 for sdist in sdists if not cache.has(sdist.sha256)}
     if not absent:
         return
-    with tempfile.TemporaryDirectory(prefix="sdists-") as folder:
+    with cache.scratch() as folder:
         program = Path(__file__).with_name("pip_sdists.py")
         request = json.dumps({"project": project, "files": absent, "destination": folder})
         answer = json.loads(_run([sys.executable, "-I", str(program)], request))

@@ -54,6 +54,15 @@ class Sources:
         """Downloads by SHA-256."""
         return FileCache(self.cache_path / "files")
 
+    def layers(self, epoch_s: int) -> LayerCache:
+        """Built layers by the digest of their inputs."""
+        return LayerCache(self.cache_path / "layers", epoch_s)
+
+    def remove_leftovers(self) -> None:
+        """Remove what killed runs left in the cache. Call it with the pipeline's lock held, before anything is made."""
+        self.files.remove_leftovers()
+        self.layers(0).remove_leftovers()
+
 
 def make_task_image(
     definition: ImageDefinition,
@@ -74,7 +83,7 @@ def make_task_image(
     wheels = load_wheel_lock(task_path / task.packages)
     sdists = load_sdist_lock(task_path / task.repository.lock)
     folder = _repository_path(task_path / task.record)
-    cache = LayerCache(sources.cache_path / "layers", epoch_s)
+    cache = sources.layers(epoch_s)
     # 2. Fetch, all sources at once: each waits for another server.
     report("fetching Debian packages, wheels and source distributions")
     root = _fetch(debian, wheels, task.repository.project, sdists, sources)
@@ -112,7 +121,7 @@ def make_wheel_layer(
     place = Destination(destination.strip("/"))
     holder = Entry(place.modules.rpartition("/")[0], "dir", mode=0o700)
     inputs = [place.modules, [wheel.requirement for wheel in wheels], root.inputs]
-    return LayerCache(sources.cache_path / "layers", epoch_s).fetch(
+    return sources.layers(epoch_s).fetch(
         lock_path.stem, inputs, lambda: _wheel_content(wheels, place, root, sources, (holder,)), store
     )
 

@@ -174,3 +174,15 @@ def test_nothing_is_started_for_files_that_are_here(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(pip_source.subprocess, "run", refuse)
     pip_source.fetch_wheels((), "3.11", Sources(tmp_path).files)
     pip_source.fetch_sdists("p", (), Sources(tmp_path).files)
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
+    sources = Sources(tmp_path)
+    sources.remove_leftovers()
+    kept = LayerCache(tmp_path / "layers", EPOCH_S).fetch("part", ["in"], content, MemoryBlobs())
+    for folder in (tmp_path / "files", tmp_path / "layers/blobs"):
+        (folder / ".partial-folder/deep").mkdir(parents=True)
+        (folder / ".partial-file").write_bytes(b"half")
+    sources.remove_leftovers()
+    assert not list(tmp_path.rglob(".partial*"))
+    assert LayerCache(tmp_path / "layers", EPOCH_S).fetch("part", ["in"], content, MemoryBlobs()) == kept
