@@ -19,6 +19,7 @@ from pipeline.scan.objects import GitObject, Kind, hasher, is_loose, make_object
 from pipeline.scan.pack import read_pack
 from pipeline.scan.record import LayerLeak, LayerScan, LeakKind
 from pipeline.scan.rules import SCANNER, Rules
+from pipeline.scan.sparse import expand
 from pipeline.scan.stream import LayerStream, Reader, ahead
 
 LAYER_TYPES = (
@@ -79,15 +80,21 @@ class _LayerScanner:
         )  # fmt: skip
 
     def _read_file(self, reader: Reader, member: tar.Member) -> bytes:
-        if member.size <= self._limits.memory_bytes:
-            data = reader.take(member.size)
-            if member.sparse:
-                self._leak(member.path, "unreadable", "a sparse file, of which only the stored parts were examined")
-            return self._examine(member.path, data, 0)
+        if member.size <= self._limits.memory_bytes and not member.sparse:
+            return self._examine(member.path, reader.take(member.size), 0)
         with Spool() as spool:
-            for piece in reader.pieces(member.size):
+            for piece in self._content(reader, member):
                 spool.write(piece)
             return self._examine(member.path, spool.buffer(), 0)
+
+    def _content(self, reader: Reader, member: tar.Member) -> Iterator[bytes]:
+        if not member.sparse:
+            yield from reader.pieces(member.size)
+            return
+        try:
+            yield from expand(member, reader)
+        except HostileInputError as error:
+            self._leak(member.path, "unreadable", error.what)
 
     def _examine(self, path: bytes, data: Buffer, depth: int) -> bytes:
         """Everything that content can be; its blob id."""

@@ -23,7 +23,8 @@ _FILES = b"0\x007"
 class Member:
     """One entry. `path` is normal: no leading slash, no dot parts. `header` holds every block before the content.
 
-    `shared_header` is the part of it that counts for later entries too (pax global headers).
+    `header_at` is where the entry's own block stands in it; `shared_header` is the part of it that counts for later
+    entries too (pax global headers).
     """
 
     path: bytes
@@ -34,6 +35,7 @@ class Member:
     size: int
     link: bytes
     header: bytes
+    header_at: int = 0
     shared_header: bytes = b""
     pax: dict[bytes, bytes] = field(default_factory=dict)
     sparse: bool = False
@@ -131,7 +133,7 @@ def _next_member(reader: Reader, limits: Limits, shared: dict[bytes, bytes]) -> 
         kind, size = block[156:157], _number(block[124:136])
         if kind not in b"xgLKX" or kind == b"":
             member = _member(reader, block, raw, own)
-            member.shared_header = shared_raw
+            member.header_at, member.shared_header = len(raw) - BLOCK, shared_raw
             return member
         if size > limits.header_bytes or len(raw) > 2 * limits.header_bytes:
             raise HostileInputError(f"an extended header of {size} bytes")

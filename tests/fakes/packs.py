@@ -32,3 +32,12 @@ def pack_of(entries: Sequence[bytes], count: int | None = None, extra: bytes = b
     """A pack of entries that are ready."""
     number = len(entries) if count is None else count
     return with_trailer(b"PACK" + (2).to_bytes(4, "big") + number.to_bytes(4, "big") + b"".join(entries) + extra)
+
+
+def back(distance: int) -> bytes:
+    """The distance of a delta to its base earlier in the pack."""
+    out = [distance & 0x7F]
+    while distance := distance >> 7:
+        distance -= 1
+        out.append(0x80 | distance & 0x7F)
+    return bytes(reversed(out))
