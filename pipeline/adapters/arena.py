@@ -147,3 +147,14 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionClosed) and error.rcvd is not None:
         return f"closed by the server with {error.rcvd.code}"
     return f"{type(error).__name__}: {error}"[:300]
+
+
+def play_framework_episode(url: str) -> JsonValue:
+    """One episode by the framework's own Python client: the reset's reward, one action's output, and the end."""
+    from openenv.core.generic_client import GenericEnvClient
+
+    with GenericEnvClient(base_url=url, message_timeout_s=REPLY_TIMEOUT_S).sync() as client:
+        begun = client.reset()
+        acted = client.step({"operation": "shell", "command": "echo here"})
+        ended = client.step({"operation": "finish"})
+        return {"reset": begun.reward, "output": acted.observation["output"], "done": ended.done}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import monotonic
 
 from pydantic import JsonValue
 
@@ -16,14 +17,25 @@ from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.ports import Arena, Container
 
 
+def _absent(url: str) -> JsonValue:
+    raise LookupError("this bench was opened without the framework's tools")
+
+
 @dataclass(frozen=True)
 class Bench:
-    """What a scenario works with: a running container, and a way to open WebSockets to it."""
+    """What a scenario works with: a running container, and a way to open WebSockets to it.
+
+    `validate` and `play_framework` take the container's URL: the framework's endpoint validation, and an episode that
+    its own client plays. `ready_s` is how long the container took to answer /health.
+    """
 
     container: Container
     open_arena: Callable[[], Arena]
     manifest: Manifest
     config: ImageConfig
+    validate: Callable[[str], JsonValue] = _absent
+    play_framework: Callable[[str], JsonValue] = _absent
+    ready_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,21 +67,31 @@ Observation = tuple[str, JsonValue]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`run` yields (check id, observed value) for each of `statements`, in any order, each once."""
+    """`run` yields (check id, observed value) for each of `statements`, in any order, each once.
+
+    One that wears its container out (stops it, fills it, counts its processes) needs its own.
+    """
 
     name: str
     statements: tuple[Statement, ...]
     run: Callable[[Bench], Iterator[Observation]]
+    needs_own_container: bool = False
 
 
-def play(scenario: Scenario, bench: Bench) -> tuple[CheckResult, ...]:
-    """Run one scenario to the end; every declared id has exactly one result."""
+def play(
+    scenario: Scenario, bench: Bench, note_duration: Callable[[str, float], None] | None = None
+) -> tuple[CheckResult, ...]:
+    """Run one scenario to the end; every declared id has exactly one result. Durations are in seconds."""
     open_ids = {statement.id: statement for statement in scenario.statements}
     results: list[CheckResult] = []
     failure = "the scenario ended without observing this"
+    begun = monotonic()
     try:
         for check_id, observed in scenario.run(bench):
             results.append(open_ids.pop(check_id).judge(observed))
+            if note_duration is not None:
+                note_duration(check_id, monotonic() - begun)
+            begun = monotonic()
     except Exception as error:  # noqa: BLE001 - whatever went wrong is what the remaining checks report
         failure = f"{type(error).__name__}: {error}"[:2000]
     results += [statement.error(failure) for statement in open_ids.values()]

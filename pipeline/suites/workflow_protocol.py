@@ -87,6 +87,7 @@ def _session_statements(spec: WorkflowSpec) -> tuple[Statement, ...]:
         ("schema", "action and observation schemas are the published ones", spec.schema),
         ("metadata", "/metadata answers", 200),
         ("no-web", "the web interface is off", 404),
+        ("validator", "the framework's own endpoint validation passes", {"exit_code": 0, "passed": True}),
     )
     return tuple(Statement(f"workflow.protocol.{name}", text, expected) for name, text, expected in facts)
 
@@ -122,6 +123,7 @@ def _observe(spec: WorkflowSpec, bench: Bench, player: Player) -> Iterator[Obser
     output = player.shell("head -c 40000 /dev/zero | tr '\\0' y; printf xyz").output
     yield "output-limit", {"end": output[-3:], "within": 11_000 < len(output.encode()) <= 12_000}
     yield from _http(bench)
+    yield "validator", _validated(bench.validate(bench.container.url))
 
 
 def _refused(player: Player, frame: str | bytes) -> JsonValue:
@@ -145,6 +147,12 @@ def _second_client(bench: Bench) -> JsonValue:
         finally:
             arena.close()
     return failure
+
+
+def _validated(report: JsonValue) -> JsonValue:
+    assert isinstance(report, dict)
+    inner = report.get("report")
+    return {"exit_code": report.get("exit_code"), "passed": inner.get("passed") if isinstance(inner, dict) else inner}
 
 
 def _http(bench: Bench) -> Iterator[Observation]:

@@ -10,6 +10,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from pipeline.errors import ConfigError
+from pipeline.suites.workflow_rule import has_substance
 
 
 @checked_dataclass(frozen=True)
@@ -56,3 +57,13 @@ def load_answer(text: str) -> dict[str, JsonValue]:
     if not isinstance(value, dict) or not value:
         raise ValueError("the solver's answer is not a JSON object")
     return value
+
+
+def recorded_cases(answers: Mapping[str, str], families: Mapping[str, str]) -> tuple[WorkflowCase, ...]:
+    """Cases of a curriculum without solvers, from its right answers (JSON objects) and families by case id."""
+    cases = []
+    for case_id, text in answers.items():
+        right = load_answer(text)
+        hollow = not all(has_substance(value) for value in right.values())
+        cases.append(WorkflowCase(case_id, families[case_id], len(right), hollow))
+    return tuple(cases)

@@ -1,0 +1,2 @@
+# a background job
+sleep 300 &

@@ -1,0 +1,3 @@
+# a process that closed its output
+exec >&- 2>&-
+detach sleep 300 &

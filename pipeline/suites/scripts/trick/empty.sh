@@ -1,0 +1,2 @@
+# the removal of everything
+find . -mindepth 1 -delete
