@@ -23,7 +23,6 @@ from typing import Any
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.ports import ExecResult
 from pipeline.suites.scenario import Bench
 from pipeline.suites.workflow_probes import PROBES
@@ -39,6 +38,7 @@ from workflow.environment import WorkflowTask  # noqa: E402
 
 AGENT = (61234, 61234) if os.getuid() == 0 else (os.getuid(), os.getgid())
 _HOSTILE = ("setsid", "kill -9", "truncate", "find /", "10485760")
+_VALID: Any = {"exit_code": 0, "report": {"passed": True}}
 _PLACES = {"/dev/shm": "shm", "/var/tmp": "vartmp", "/tmp": "tmp"}
 
 
@@ -147,7 +147,7 @@ class FaultyCurriculum:
 
 
 class Ends:
-    """An ASGI layer that knows which sockets the server has done with: the test client cancels one that it has closed."""
+    """An ASGI layer that knows which sockets the server has done with: the test client cancels those that it closes."""
 
     def __init__(self, app: Any) -> None:
         self._app, self.ended = app, set[bytes]()
@@ -238,6 +238,8 @@ def workflow_bench(
         core = ArenaCore(task, PlainRunner(root, known), Places(root, "forgetful" in faults))  # type: ignore[arg-type]
         app = Ends(make_app(core.environment, "workflow", core.abort))
         with TestClient(app) as client:
-            yield Bench(FakeContainer(client), lambda: FakeSocket(client, app), Manifest, ImageConfig)  # type: ignore[arg-type]
+            container: Any = FakeContainer(client)
+            unused: Any = None
+            yield Bench(container, lambda: FakeSocket(client, app), unused, unused, validate=lambda url: _VALID)
     finally:
         shutil.rmtree(root)

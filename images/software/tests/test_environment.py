@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import types
 from pathlib import Path
 
@@ -159,3 +160,28 @@ def test_a_curriculum_that_gives_no_reward_is_an_error(repo, reward):
 
 def test_ours_is_used_when_nothing_is_vendored():
     assert load_curriculum() is curriculum
+
+
+def test_a_vendored_module_takes_the_place_of_ours(repo, monkeypatch):
+    source = (Path(__file__).resolve().parents[3] / "tests" / "golden" / "vendored_curriculum.py").read_bytes()
+    module = types.ModuleType("workflow.vendored")
+    exec(source, module.__dict__)
+    module.__spec__ = types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "workflow.vendored", module)
+    task = WorkflowTask(str(repo), *AGENT, load_curriculum())
+    assert task.ids[0] == "letter_counts-d1-s101"
+    assert len(task.ids) == 8
+    assert "words.json" in task.prepare(task.ids[0])
+    assert sorted(path.name for path in repo.iterdir()) == [
+        "INSTRUCTIONS.md",
+        "limits.json",
+        "numbers.json",
+        "words.json",
+    ]
+    made = module.make_task("letter_counts", 101, 1)
+    answer(repo, module.reference_answer(made))
+    assert task.grade(task.ids[0]).reward == 1.0
+    answer(repo, {**made["expected"], "total": -1})
+    assert task.grade(task.ids[0]).reward == 0.8
+    answer(repo, "[" * 5000)
+    assert task.grade(task.ids[0]).reward == 0.0

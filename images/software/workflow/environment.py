@@ -44,10 +44,12 @@ class WorkflowTask:
         self._task = None
         task = self._curriculum.make_task(*self._cases[task_id])
         self.renew()
-        for name, text in {**task.files, "INSTRUCTIONS.md": task.prompt}.items():
+        prompt = _part(task, "prompt")
+        for name, content in {**_part(task, "files"), "INSTRUCTIONS.md": prompt}.items():
+            text = content if isinstance(content, (str, bytes)) else json.dumps(content)
             self._write(name, text if isinstance(text, bytes) else text.encode())
         self._task = task
-        return task.prompt
+        return prompt
 
     def grade(self, task_id: str) -> Grade:
         """Any answer gets a grade; only a server that fails gives an error."""
@@ -83,3 +85,8 @@ class WorkflowTask:
             file.write(data)
             os.fchown(file.fileno(), *self._owner)
             os.fchmod(file.fileno(), 0o644)
+
+
+def _part(task, name):
+    """A vendored module may give mappings."""
+    return task[name] if isinstance(task, dict) else getattr(task, name)
