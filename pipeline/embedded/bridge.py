@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 from pipeline.embedded.process import find_program
@@ -17,7 +18,7 @@ _CANDIDATES = 64
 
 def bridge_exists(name: str) -> bool:
     """Whether the interface is there."""
-    return any(link["ifname"] == name for link in _ip_json("link", "show"))
+    return (Path("/sys/class/net") / name).exists()
 
 
 def make_bridge(name: str, seed: int) -> None:

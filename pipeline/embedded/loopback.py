@@ -14,6 +14,7 @@ from pipeline.errors import ServiceError
 HOST: Final = "127.0.0.1"
 _LISTEN = "0A"
 _RELEASE_S = 1
+_MAX_BODY_BYTES = 1 << 20
 _MAX_ARGV_CHARS = 120
 
 
@@ -32,11 +33,13 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def http_status(connection: http.client.HTTPConnection, path: str) -> int | None:
-    """The status of one GET, or None when nothing answers. No proxy, no redirect, and the body is not read."""
+    """The status of one GET, or None when nothing answers. No proxy, no redirect, a bounded body."""
     with closing(connection):
         try:
             connection.request("GET", path)
-            return connection.getresponse().status
+            reply = connection.getresponse()
+            reply.read(_MAX_BODY_BYTES)  # unread bytes would reset the connection in the server's face
+            return reply.status
         except (OSError, http.client.HTTPException):
             return None
 

@@ -154,6 +154,11 @@ class TokenServer(ThreadingHTTPServer):
         super().__init__((HOST, port), _TokenRequest)
         self.issuer = issuer
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is not an error; anything else is, and is shown."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 class _TokenRequest(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -107,9 +107,9 @@ def test_a_container_that_was_not_left_properly_is_a_leftover(loaded: Loaded) ->
         context.__exit__(None, None, None)
 
 
-def test_stopping_takes_a_moment_and_removing_twice_is_fine(loaded: Loaded) -> None:
+def test_stopping_takes_time_and_removing_twice_is_fine(loaded: Loaded) -> None:
     with loaded.engine.run(loaded.image_id, name="stops", limits=LIMITS) as container:
-        assert 0 < container.stop() < 2
+        assert 0 < container.stop(timeout_s=1) < 5
         container.remove()
         container.remove()
 

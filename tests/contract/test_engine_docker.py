@@ -137,6 +137,7 @@ def test_a_container_is_served_on_loopback_within_its_limits(
         assert container.writable_bytes() == 6
         with pytest.raises(ServiceError, match="did not end in time"):
             container.exec(["sleep", "30"], timeout_s=0.3)
+        assert 0 < container.stop() < 5  # its server reacts to the signal: no kill after 10 s
     engine.remove_image(image_id)
 
 

@@ -78,7 +78,7 @@ class SdkContainer:
 
     def _exchange(self, exec_id: str, stdin: bytes, deadline: float) -> bytes:
         raw = self._api.exec_start(exec_id, socket=True)
-        with closing(raw):
+        with closing(raw._response):
             # The SDK's raw socket loses what the response's reader already took beside the headers; read through it.
             reader = cast(io.BufferedReader, raw._response.raw._fp.fp)
             connection = raw._sock
