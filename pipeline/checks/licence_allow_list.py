@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -11,7 +12,7 @@ from pipeline.checks.observations import ImageObservation, ReleaseObservation
 from pipeline.errors import HostileInputError
 from pipeline.model.finding import Finding, Severity
 from pipeline.model.release import Section
-from pipeline.sbom.licences import spdx_keys
+from pipeline.sbom.licences import refused_keys
 from pipeline.sbom.view import SbomComponent, load_sbom
 
 NAME = "licence-allow-list"
@@ -82,14 +83,14 @@ def _problems(component: SbomComponent, parameters: Parameters) -> Iterator[tupl
     if not component.licences:
         yield "states no licence", _severity(parameters.unstated)
     for text in component.licences:
-        for choices in spdx_keys(text):
-            if any(_listed(key, parameters.allow) and not _listed(key, parameters.deny) for key in choices):
-                continue
-            words = " or ".join(choices)
-            if all(_listed(key, parameters.deny) for key in choices):
-                yield f"a denied licence: {words}", "error"
-            else:
-                yield f"a licence in neither list: {words}", _severity(parameters.other)
+        if denied := refused_keys(text, lambda key: not _listed(key, parameters.deny)):
+            yield f"a denied licence: {', '.join(denied)}", "error"
+        elif unlisted := refused_keys(text, partial(_allowed, parameters)):
+            yield f"a licence in neither list: {', '.join(unlisted)}", _severity(parameters.other)
+
+
+def _allowed(parameters: Parameters, key: str) -> bool:
+    return _listed(key, parameters.allow) and not _listed(key, parameters.deny)
 
 
 def _severity(rule: Literal["refuse", "report"]) -> Severity:

@@ -7,7 +7,7 @@ Nothing is guessed: a licence that no table knows keeps its own name, as `Licens
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -68,21 +68,22 @@ def spdx_expression(text: str) -> str | None:
     return None if len(text) > 4 * _MAX_NAME or "\n" in text else _expression(text)
 
 
-def spdx_keys(expression: str) -> tuple[tuple[str, ...], ...]:
-    """An expression as what must hold: every group, in each of which one key is enough. Unreadable: one odd key."""
+def refused_keys(expression: str, accepts: Callable[[str], bool]) -> tuple[str, ...]:
+    """Keys that stand in the way of accepting an expression: all of AND must be acceptable, one branch of OR is enough.
+
+    Empty when it is acceptable. What is not an expression is one key, its own text.
+    """
     parsed = _parsed(expression)
-    if parsed is None:
-        return ((expression,),)
-    clauses = parsed.args if isinstance(parsed, _licensing().AND) else (parsed,)
-    return tuple(tuple(sorted(str(symbol) for symbol in _symbols(clause))) for clause in clauses)
+    return tuple(sorted(_refused(expression if parsed is None else parsed, accepts)))
 
 
-def _symbols(clause: Any) -> Iterator[Any]:
-    if isinstance(clause, _licensing().OR | _licensing().AND):
-        for part in clause.args:
-            yield from _symbols(part)
-    else:
-        yield clause
+def _refused(clause: Any, accepts: Callable[[str], bool]) -> set[str]:
+    if isinstance(clause, _licensing().AND):
+        return set[str]().union(*(_refused(part, accepts) for part in clause.args))
+    if isinstance(clause, _licensing().OR):
+        branches = [_refused(part, accepts) for part in clause.args]
+        return set[str]().union(*branches) if all(branches) else set()
+    return set() if accepts(str(clause)) else {str(clause)}
 
 
 def _expression(text: str) -> str | None:

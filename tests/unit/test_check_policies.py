@@ -167,6 +167,7 @@ REJECTED: list[tuple[str, ImageObservation, str]] = [
     ("licence-allow-list", good(sbom=None), "no SBOM"),
     ("licence-allow-list", licensed("AGPL-3.0-only"), "denied licence: AGPL-3.0-only"),
     ("licence-allow-list", licensed("MIT AND SSPL-1.0"), "denied licence: SSPL-1.0"),
+    ("licence-allow-list", licensed("AGPL-3.0-only OR (MIT AND SSPL-1.0)"), "denied licence: AGPL-3.0-only, SSPL-1.0"),
 ]  # fmt: skip
 
 
