@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-
 import time
 from collections.abc import Callable, Mapping
 
-
 from pipeline.plan import render_plan
-from pipeline.report.facts import added_bytes
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
 
@@ -80,6 +77,7 @@ def publish(options: argparse.Namespace, settings: Settings) -> None:
 def verify(options: argparse.Namespace, settings: Settings) -> None:
     """Pull anonymously, verify everything, write the evidence; VerificationError when it does not pass."""
     from pipeline.errors import VerificationError
+    from pipeline.report.facts import added_bytes
     from pipeline.stages.evidence import known_digests, write_evidence
     from pipeline.stages.verify import VerifyPorts
     from pipeline.stages.verify import verify as run

@@ -7,27 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeline.adapters.arena import open_arena, play_framework_episode, validate_endpoint
-from pipeline.adapters.console import LineReporter, TerminalReporter, make_reporter
-from pipeline.adapters.engine import DockerEngine
-from pipeline.adapters.probe import fetch_schema, wait_ready
-from pipeline.adapters.registry import AnonymousRegistry, CredentialedRegistry, Credentials, load_docker_credentials
-from pipeline.adapters.revision import read_revision
 from pipeline.config import load_release
-from pipeline.embedded import services
-from pipeline.embedded.engine import engine_answers
-from pipeline.embedded.localsources import LocalSources
-from pipeline.embedded.services import DEFAULT_ENGINE_URL, Services
-from pipeline.embedded.taskimage import Sources
 from pipeline.errors import AccessError, ServiceError
 from pipeline.files import Lock, make_private_folder, read_bytes_limited
 from pipeline.model.material import Material
 from pipeline.model.release import Target
 from pipeline.paths import Paths
 from pipeline.plan import Plan, make_plan
-from pipeline.ports import BundleVerifier, Signer
-from pipeline.stages.examination import ImageExaminer, ServerProbe
+from pipeline.ports import BundleVerifier, Reporter, Signer
+
+if TYPE_CHECKING:  # adapters are imported where they are made: `plan` must not wait for an engine's library
+    from pipeline.adapters.engine import DockerEngine
+    from pipeline.adapters.registry import AnonymousRegistry, CredentialedRegistry, Credentials
+    from pipeline.embedded.localsources import LocalSources
+    from pipeline.embedded.services import Services
+    from pipeline.stages.examination import ImageExaminer
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
@@ -71,13 +67,17 @@ class World:
         return Lock(self.paths.lock, verb)
 
     @cached_property
-    def reporter(self) -> TerminalReporter | LineReporter:
+    def reporter(self) -> Reporter:
         """For people."""
+        from pipeline.adapters.console import make_reporter
+
         return make_reporter()
 
     @cached_property
     def services(self) -> Services:
         """The local target's services, wanted or running; ports follow from the target's registry."""
+        from pipeline.embedded.services import Services
+
         port = int(self.plan.target.registry.rpartition(":")[2]) if self.is_embedded else 5710
         return Services(self.paths.services, port, self.settings.engine_url, self.settings.proxies)
 
@@ -88,6 +88,8 @@ class World:
 
     def start_services(self) -> None:
         """Make the local target's services run; nothing for a remote target."""
+        from pipeline.embedded import services
+
         if self.is_embedded and not services.status(self.services).ready:
             with self.reporter.step("start the local services"):
                 services.start(self.services)
@@ -95,6 +97,8 @@ class World:
     @cached_property
     def engine(self) -> DockerEngine:
         """The engine for verification containers; what a killed run left is removed first."""
+        from pipeline.adapters.engine import DockerEngine
+
         engine = DockerEngine(self._engine_url(), self._scope())
         engine.remove_leftovers()
         return engine
@@ -102,21 +106,32 @@ class World:
     @cached_property
     def anonymous(self) -> AnonymousRegistry:
         """A client without any path to a credential."""
+        from pipeline.adapters.registry import AnonymousRegistry
+
         return AnonymousRegistry()
 
     @cached_property
     def credentialed(self) -> CredentialedRegistry:
         """A client that may push to the target's registry."""
+        from pipeline.adapters.registry import CredentialedRegistry
+
         return CredentialedRegistry(self._credentials())
 
     @cached_property
     def sources(self) -> LocalSources:
         """Real packages as layers."""
+        from pipeline.embedded.localsources import LocalSources
+        from pipeline.embedded.taskimage import Sources
+
         return LocalSources(Sources(self.paths.cache, self.settings.debian_mirror), self.reporter.note)
 
     @cached_property
     def examiner(self) -> ImageExaminer:
         """Scans and plays."""
+        from pipeline.adapters.arena import open_arena, play_framework_episode, validate_endpoint
+        from pipeline.adapters.probe import fetch_schema, wait_ready
+        from pipeline.stages.examination import ImageExaminer, ServerProbe
+
         probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework_episode)
         return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter)
 
@@ -131,6 +146,8 @@ class World:
     @property
     def revision(self) -> str:
         """The commit of this repository, with -dirty where files differ from it."""
+        from pipeline.adapters.revision import read_revision
+
         return read_revision(self.paths.root)
 
     @cached_property
@@ -177,9 +194,12 @@ class World:
         return KeylessVerifier(root, target.identity.subject, target.identity.issuer)
 
     def _engine_url(self) -> str:
+        from pipeline.embedded import services
+        from pipeline.embedded.engine import engine_answers
+
         if self.is_embedded:
             return services.status(self.services).engine_url
-        url = self.settings.engine_url or DEFAULT_ENGINE_URL
+        url = self.settings.engine_url or services.DEFAULT_ENGINE_URL
         if not engine_answers(url):
             raise ServiceError("no Docker engine answers", where=url, remedy="start one, or set DOCKER_HOST")
         return url
@@ -188,6 +208,9 @@ class World:
         return "w-" + hashlib.sha256(str(self.paths.root).encode()).hexdigest()[:12]
 
     def _credentials(self) -> Credentials:
+        from pipeline.adapters.registry import Credentials, load_docker_credentials
+        from pipeline.embedded import services
+
         registry, settings = self.plan.target.registry, self.settings
         if self.is_embedded:
             return Credentials(registry, *services.credentials(self.services))

@@ -6,13 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.errors import HostileInputError
 from pipeline.model.finding import Finding
+
+if TYPE_CHECKING:
+    from cyclonedx.validation.json import JsonStrictValidator
 
 MAX_SBOM_BYTES = 32 << 20
 _MAX_FINDINGS = 20
@@ -163,4 +165,8 @@ def _located(error: object) -> str:
 
 @cache
 def _validator() -> JsonStrictValidator:
+    # imported here: its grammars take more than a second, and most verbs validate nothing
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     return JsonStrictValidator(SchemaVersion.V1_6)
