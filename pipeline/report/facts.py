@@ -1,4 +1,4 @@
-"""The facts of a release, out of its primary evidence files and verified attestations: pure, and the same for everybody."""
+"""The facts of a release, out of its primary evidence files and verified attestations: pure, the same for everybody."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from pipeline.checks.evaluate import Verdict, evaluate
 from pipeline.checks.observations import ImageObservation, ReleaseObservation, ScanFinding, ScanSummary, schema_digests
 from pipeline.errors import IntegrityError
+from pipeline.model.attestation import TestResult
 from pipeline.model.evidence import (
     Agreement,
     Disagreement,
@@ -22,7 +23,6 @@ from pipeline.model.evidence import (
     StateName,
     StateValue,
 )
-from pipeline.model.attestation import TestResult
 from pipeline.model.finding import CheckReport, CheckResult, Outcome
 from pipeline.model.oci import OCI_MANIFEST, ImageConfig, Manifest
 from pipeline.model.record import canonical_json
@@ -154,15 +154,22 @@ def _observe(image: ImageFacts) -> ImageObservation:
 
 
 def _attested_report(image: ImageFacts) -> CheckReport:
-    """The run before publication as it was attested: outcomes by id; expected and observed stayed with the builder."""
+    """The run before publication as it was attested: outcomes by id; expected and observed stayed with the builder.
+
+    A check that came out the same is taken to have seen the same, so that only outcomes are compared.
+    """
     attested = TestResult.model_validate_json(canonical_json(image.predicate("checks")))
-    outcomes: list[tuple[str, Outcome]] = [(name, "pass") for name in attested.passed_tests]
-    outcomes += [(name, "fail") for name in attested.failed_tests]
-    results = tuple(
-        CheckResult(id=name, statement="", expected=None, observed=None, outcome=outcome)
-        for name, outcome in sorted(outcomes)
-    )
+    outcomes: dict[str, Outcome] = dict.fromkeys(attested.passed_tests, "pass")
+    outcomes |= dict.fromkeys(attested.failed_tests, "fail")
+    now = {result.id: result for result in image.checks.results}
+    results = tuple(_attested_result(name, outcome, now.get(name)) for name, outcome in sorted(outcomes.items()))
     return CheckReport(image=image.id, manifest_digest=image.manifest.digest, results=results)
+
+
+def _attested_result(name: str, outcome: Outcome, now: CheckResult | None) -> CheckResult:
+    if now is not None and now.outcome == outcome:
+        return now
+    return CheckResult(id=name, statement="", expected=None, observed=None, outcome=outcome)
 
 
 def _agree(image: str, attestations: Attestations, after: CheckReport) -> Agreement:

@@ -5,9 +5,10 @@ The record is written last: a folder without one is not a built image, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.checks.evaluate import Verdict
 from pipeline.errors import PipelineError, VerificationError
 from pipeline.files import remove_tree, write_atomic
 from pipeline.layout import Layout
@@ -52,10 +53,7 @@ class BuildOutcome:
 
 def build(plan: Plan, paths: Paths, ports: BuildPorts) -> tuple[BuildOutcome, ...]:
     """Build every image of the plan, each after its base."""
-    outcomes: list[BuildOutcome] = []
-    for image in plan.images:
-        outcomes.append(build_image(plan, image, paths, ports))
-    return tuple(outcomes)
+    return tuple(build_image(plan, image, paths, ports) for image in plan.images)
 
 
 def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts) -> BuildOutcome:
@@ -82,15 +80,13 @@ def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts
     examination = _check(image, made, layout, ports)
 
     # 6. SBOM, provenance, statements, policies: what is said of the image.
-    built = Built(
-        plan, image, base, made, layout, scan, examination, inputs, ports.revision, ports.environment
-    )
+    built = Built(plan, image, base, made, layout, scan, examination, inputs, ports.revision, ports.environment)
     documents = make_documents(built)
     files = {**documents.files, **reports}
     outputs = tuple(_write(paths, image, name, data) for name, data in sorted(files.items()))
-    rejected = [verdict for verdict in documents.verdicts if verdict.outcome == "fail"]
-    if examination.report.failed or rejected:
-        raise _refusal(image, examination.report, [verdict.describe() for verdict in rejected], paths)
+    wrong = [*_failures(examination.report), *_rejections(documents.verdicts)]
+    if wrong:
+        raise _refusal(image, wrong, paths)
 
     # 7. The record, last.
     record = _make_record(paths, image, base, made, inputs, outputs)
@@ -155,8 +151,17 @@ def _write(paths: Paths, image: PlannedImage, name: str, data: bytes) -> OutputF
     return OutputFile(path=name, digest=digest_of(data), size=len(data))
 
 
-def _refusal(image: PlannedImage, checks: CheckReport, rejections: list[str], paths: Paths) -> VerificationError:
-    lines = [f"{result.id}: {result.outcome}: {result.statement}" for result in checks.failed] + rejections
+def _failures(checks: CheckReport) -> list[str]:
+    if not checks.results:
+        return ["no check ran: nothing is known of this image"]
+    return [f"{result.id}: {result.outcome}: {result.statement}" for result in checks.failed]
+
+
+def _rejections(verdicts: Sequence[Verdict]) -> list[str]:
+    return [verdict.describe() for verdict in verdicts if verdict.outcome == "fail"]
+
+
+def _refusal(image: PlannedImage, lines: Sequence[str], paths: Paths) -> VerificationError:
     shown = "\n".join(f"    {line}" for line in lines[:20])
     more = f"\n    and {len(lines) - 20} more" if len(lines) > 20 else ""
     return VerificationError(

@@ -1,0 +1,279 @@
+"""A tiny release in a folder of its own: a repair over a task image, and an image that derives from it.
+
+`TinyWorld` runs the stages on it over simulators: one registry, one Sigstore, one engine, all in memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.config import load_release
+from pipeline.layout import Layout
+from pipeline.model.material import Material
+from pipeline.model.oci import ImageConfig
+from pipeline.model.record import canonical_json
+from pipeline.model.reference import Reference
+from pipeline.model.release import Target
+from pipeline.model.stages import PublishedImage
+from pipeline.paths import Paths
+from pipeline.plan import Plan, make_plan
+from pipeline.ports import BundleVerifier
+from pipeline.report.facts import ReleaseFacts
+from pipeline.stages.build import BuildOutcome, BuildPorts, build
+from pipeline.stages.evidence import known_digests, write_evidence
+from pipeline.stages.publish import PublishPorts, publish
+from pipeline.stages.review import Review, review
+from pipeline.stages.verify import VerifyPorts, verify
+from tests.fakes.engine import FakeEngine
+from tests.fakes.examiner import FakeExaminer
+from tests.fakes.registry import SimulatedRegistry, Simulation
+from tests.fakes.signing import ISSUER, SUBJECT, FakeSigner, FakeSigstore, FakeVerifier
+from tests.fakes.sources import CWD, RECIPE, FakeSources, make_tiny_history
+
+ROOT = Path(__file__).parents[2]
+PORT = 5880
+DATE = "2026-10-12"
+REPAIR, WORKFLOW = "lookup", "workflow"
+BUDGETS = {
+    "reset_wall_s": 120, "rollout_wall_s": 300, "verifier_wall_s": 30, "tool_wall_s": 60, "tool_calls_total": 16,
+    "tool_calls_per_minute": 60, "completion_tokens": 8192, "context_tokens": 16384, "memory_gib": 16,
+    "cpu_floor_vcpus": 2, "workspace_gib": 10,
+}  # fmt: skip
+RUNTIME = {
+    "user": "root", "working_dir": "/opt/arena", "cmd": ["/usr/bin/python3", "-I", "/opt/arena/arena"], "port": 8000,
+    "stop_signal": "SIGTERM",
+}  # fmt: skip
+FIXTURE = b"".join(b"+    distinctive line %d of the reference repair = %d\n" % (n, n * n) for n in range(20))
+
+
+def make_tiny_release(root: Path, port: int = PORT) -> Path:
+    """Write the release's files under `root`; returns the release file."""
+    policies = yaml.safe_load((ROOT / "release.yaml").read_text())["policies"]
+    identity = {"subject": SUBJECT, "issuer": ISSUER}
+    local = {"kind": "embedded", "registry": f"127.0.0.1:{port}", "repository": "releases/{image}"}
+    remote = {"kind": "remote", "registry": "registry.test", "repository": "somebody/images"}
+    images = [
+        {"id": REPAIR, "definition": "images/repair", "task": "images/repair/tasks/lookup", "budgets": BUDGETS},
+        {"id": WORKFLOW, "definition": "images/workflow", "base": REPAIR, "budgets": BUDGETS},
+    ]
+    more = {"identity": identity, "rekor": 1, "log_outage_budget_s": 0}
+    release = {
+        "version": 1, "release": DATE, "source": "https://github.com/example/project", "default_target": "local",
+        "policies": policies, "images": images, "targets": {"local": {**local, **more}, "remote": {**remote, **more}},
+    }  # fmt: skip
+    for name in policies:
+        _copy_policy(root, name)
+    _write_repair(root / "images" / "repair")
+    _write_workflow(root / "images" / "workflow")
+    _write(root / "pipeline" / "stands_for_the_code.py", "VERSION = 1\n")
+    _write(root / "requirements.lock", "openenv==0.3.1\n")
+    return _write_yaml(root / "release.yaml", release)
+
+
+def edit_yaml(path: Path, change: Callable[[Any], object]) -> None:
+    """Change a YAML file in place."""
+    document = yaml.safe_load(path.read_text())
+    change(document)
+    _write_yaml(path, document)
+
+
+def _copy_policy(root: Path, name: str) -> None:
+    document = yaml.safe_load((ROOT / "policies" / f"{name}.yaml").read_text())
+    if name == "checks-agree":
+        document["parameters"]["minimum"] = {"repair": 3, "workflow": 3}
+    _write_yaml(root / "policies" / f"{name}.yaml", document)
+
+
+def _write_repair(folder: Path) -> None:
+    server = {"source": "server", "path": "/opt/arena/arena", "mode": "0600", "directory_mode": "0700"}
+    layers = [
+        {"name": "runtime", "wheels": "runtime.lock", "path": "/opt/arena/runtime"},
+        {"name": "server", "files": [server]},
+    ]
+    debian = {"suite": "bookworm", "packages": ["bash"]}
+    _write_yaml(folder / "image.yaml", _definition("repair", "task", layers) | {"debian": debian})
+    _write(folder / "runtime.lock", "openenv==0.3.1\n")
+    _write(folder / "server" / "__main__.py", "print('a server')\n")
+    _write(folder / "server" / "parts" / "shell.py", "RUN = True\n")
+    _write(folder / "fixtures" / "reference.patch", FIXTURE.decode())
+    task = folder / "tasks" / "lookup"
+    record = canonical_json({"cwd": f"/{CWD}", "instance_id": "lookup-1", "test_command": "true"})
+    _write(task / "record.json", record.decode())
+    _write(task / "packages.lock", "")
+    _write(task / "sdists.lock", "")
+    document = {
+        "version": 1, "id": "lookup-1", "title": "Exact lookup", "record": "record.json", "record_sha256": "0" * 64,
+        "repository": RECIPE.model_dump(mode="json"), "packages": "packages.lock",
+        "base_commit": make_tiny_history().base_commit, "reference_repair": "fixtures/reference.patch",
+    }  # fmt: skip
+    _write_yaml(task / "task.yaml", document)
+
+
+def _write_workflow(folder: Path) -> None:
+    files = {"source": "workflow", "path": "/opt/arena/workflow", "mode": "0600", "directory_mode": "0700"}
+    _write_yaml(folder / "image.yaml", _definition("workflow", "image", [{"name": "workflow", "files": [files]}]))
+    _write(folder / "workflow" / "__main__.py", "print('cases')\n")
+    _write(folder / "fixtures" / "solver.py", "".join(f"answer_{n} = {n} * 31 + 7\n" for n in range(20)))
+
+
+def _definition(suite: str, base: str, layers: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "version": 1, "title": f"A tiny {suite}", "description": "For tests", "licences": "Apache-2.0", "suite": suite,
+        "base": base, "layers": layers, "runtime": RUNTIME, "fixtures": {"paths": ["fixtures"]},
+    }  # fmt: skip
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def _write_yaml(path: Path, document: Mapping[str, Any]) -> Path:
+    return _write(path, yaml.dump(dict(document), Dumper=_Plain, sort_keys=False, width=1000))
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """The pipeline's reader refuses aliases."""
+        return True
+
+
+@dataclass
+class QuietReporter:
+    """`ports.Reporter` that remembers."""
+
+    steps: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def step(self, text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """Remember the text."""
+        self.steps.append(text)
+        yield lambda done: None
+
+    def note(self, text: str) -> None:
+        """Remember the text."""
+        self.notes.append(text)
+
+
+@dataclass
+class PullingEngine(FakeEngine):
+    """An engine that pulls from a simulated registry, without credentials."""
+
+    registry: Simulation = field(default_factory=Simulation)
+
+    def pull(self, reference: Reference) -> str:
+        """By digest."""
+        self.require_alive()
+        client = self.registry.anonymous
+        manifest = client.fetch_manifest(reference)
+        return self._keep(ImageConfig(b"".join(client.fetch_blob(reference, manifest.view.config))))
+
+
+class TinyWorld:
+    """The stages over simulators. Files may be changed between calls: the plan is read anew every time."""
+
+    def __init__(self, root: Path, target: str = "local") -> None:
+        self.root, self.target = root, target
+        self.release_path = root / "release.yaml"
+        if not self.release_path.exists():
+            make_tiny_release(root)
+        self.registry = Simulation(host=self.plan.target.registry)
+        self.sigstore = FakeSigstore()
+        self.engine: FakeEngine = PullingEngine(registry=self.registry)
+        self.sources = FakeSources()
+        self.reporter = QuietReporter()
+        self.examiner = FakeExaminer(self.plan, self.paths.cache, self.engine, self.reporter)
+        self.revision = "c" * 40
+        self.environment: tuple[Material, ...] = ()
+        self.publisher: SimulatedRegistry = self.registry.publisher
+
+    @property
+    def plan(self) -> Plan:
+        """As the files are now."""
+        return make_plan(load_release(self.release_path), self.target)
+
+    @property
+    def paths(self) -> Paths:
+        """Of the release and target."""
+        return Paths(self.root, DATE, self.target)
+
+    @property
+    def verifier(self) -> FakeVerifier:
+        """Expects the target's identity."""
+        return FakeVerifier(self.sigstore)
+
+    def make_verifier(self, target: Target, trusted_root: bytes) -> BundleVerifier:
+        """For a review: the trusted root is the Sigstore's name."""
+        return FakeVerifier(FakeSigstore(trusted_root.decode()), target.identity.subject, target.identity.issuer)
+
+    def build(self) -> tuple[BuildOutcome, ...]:
+        """The stage."""
+        source_registry = self.publisher if self.plan.target.kind == "embedded" else None
+        self.examiner.plan, self.examiner.engine = self.plan, self.engine
+        ports = BuildPorts(
+            self.registry.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
+            self.revision, self.environment,
+        )  # fmt: skip
+        return build(self.plan, self.paths, ports)
+
+    def publish(self) -> tuple[PublishedImage, ...]:
+        """The stage, as a fresh process with a client of its own."""
+        self.publisher = self.registry.publisher
+        ports = PublishPorts(self.publisher, FakeSigner(self.sigstore), self.verifier, self.reporter)
+        return publish(self.plan, self.paths, ports)
+
+    def verify(self) -> ReleaseFacts:
+        """The stage, and what it writes."""
+        self.examiner.plan, self.examiner.engine = self.plan, self.engine
+        ports = VerifyPorts(self.registry.anonymous, self.engine, self.verifier, self.examiner, self.reporter)
+        seen = verify(self.plan, self.paths, ports, known_digests(self.paths))
+        return write_evidence(self.plan, self.paths, seen, self.sigstore.name.encode())
+
+    def review(self, folder: Path | None = None) -> Review:
+        """The stage, over the evidence of this release."""
+        return review(folder or self.paths.evidence, self.plan.release.file.targets, self.make_verifier, self.reporter)
+
+    def layout(self, image: str) -> Layout:
+        """What build left."""
+        return Layout(self.paths.built(image) / "layout")
+
+    def restart(self) -> TinyWorld:
+        """The same machine after a reboot: files, registry and Sigstore stay; the engine has nothing."""
+        fresh = TinyWorld(self.root, self.target)
+        fresh.registry, fresh.sigstore, fresh.revision = self.registry, self.sigstore, self.revision
+        fresh.engine = PullingEngine(registry=self.registry)
+        return fresh
+
+
+def copy_world(world: TinyWorld, root: Path) -> TinyWorld:
+    """The same release and state in another folder, with a registry of its own that holds the same."""
+    shutil.copytree(world.root, root, symlinks=True)
+    copied = TinyWorld(root, world.target)
+    for name in ("sources/lookup", f"releases/{REPAIR}", f"releases/{WORKFLOW}"):
+        repository = world.registry.content.repository(name)
+        own = copied.registry.content.repository(name)
+        own.blobs.update(repository.blobs)
+        own.manifests.update(repository.manifests)
+        own.tags.update(repository.tags)
+    copied.sigstore, copied.revision = world.sigstore, world.revision
+    return copied
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by path."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+class KilledError(BaseException):
+    """What a simulator raises where a test wants the process to end: nothing catches it."""
