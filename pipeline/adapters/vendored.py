@@ -39,8 +39,8 @@ class VendoredCase:
 def examine_vendored(raw: bytes, where: str) -> tuple[VendoredCase, ...]:
     """All cases of a module that `derive.vendored.check_vendored` has passed.
 
-    IntegrityError when two runs differ, HostileInputError when it breaks a limit or fails, ConfigError when what it makes
-    is not what the image can serve.
+    IntegrityError when two runs differ, HostileInputError when it fails or breaks a limit, ConfigError when what it
+    makes is not what the image can serve.
     """
     first, second = (_run(raw, where, seed, order) for seed, order in (("0", "forward"), ("4242", "backward")))
     if first != second:

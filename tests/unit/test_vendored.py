@@ -138,7 +138,7 @@ UNSERVABLE = {
     "two files": (b', "limits.json": b"{}\\n"', b""),
     "path": (b'"limits.json"', b'"../limits.json"'),
     "empty prompt": (b'    prompt = f"#', b'    prompt = "" and f"#'),
-    "few components": (b"sorted(numbers),\n    }\n    files", b"sorted(numbers),\n    }\n    expected = {1: 1}\n    files"),
+    "few components": (b"numbers),\n    }\n    files", b"numbers),\n    }\n    expected = {1: 1}\n    files"),
     "generous": (b"if set(right) - {\"even\"} else 0.0", b"if set(right) - {\"even\"} else 0.5"),
     "task id": (b'"letter_counts"', b'"letter/counts"'),
     "no tasks": (b'TASK_IDS = ("letter_counts", "number_pairs")', b"TASK_IDS = ()"),

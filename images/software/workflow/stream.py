@@ -3,6 +3,11 @@
 from hashlib import sha256
 
 
+def record(keys: str, *values) -> dict:
+    """A row of a file: keys in one text, values beside it."""
+    return dict(zip(keys.split(), values, strict=True))
+
+
 class Stream:
     """SHA-256 of the key and a counter, as integers."""
 

@@ -1,5 +1,7 @@
 """Entries, partial and rejected reversals in sequence order, closing balances."""
 
+from workflow.stream import record
+
 PROMPT = """# Finance ledger: entries and reversals
 
 - accounts.json: rows of id, opening, floor (amounts), closed_from (a seq, or null).
@@ -49,11 +51,9 @@ def _text(cents):
 
 
 def _accounts(stream, count):
-    names = stream.sample(("bank", "cash", "fees", "loan", "rent", "wages"), count)
-    rows = [
-        {"id": name, "opening": stream.between(9000, 60000), "floor": -stream.between(0, 5000), "closed_from": None}
-        for name in names
-    ]
+    names = stream.sample(("bank", "cash", "fees", "loan", "rent"), count)
+    keys = "id opening floor closed_from"
+    rows = [record(keys, name, stream.between(9000, 60000), -stream.between(0, 5000), None) for name in names]
     rows[-1]["closed_from"] = stream.between(50, 85)
     return rows
 
@@ -65,12 +65,12 @@ def _lines(stream, accounts, entry_count, reversal_count):
     for number, seq in enumerate(sorted(seqs[:entry_count])):
         payer, payee = stream.sample(names, 2)
         amount = stream.between(900, 24000)
-        entries.append({"seq": seq, "entry": f"E{number:02}", "payer": payer, "payee": payee, "amount": amount})
+        entries.append(record("seq entry payer payee amount", seq, f"E{number:02}", payer, payee, amount))
     reversals = []
     for seq in seqs[entry_count:]:
         entry = stream.pick(entries[: 1 + entry_count * seq // 99])
         amount = "all" if stream.one_in(3) else entry["amount"] * stream.between(3, 11) // 10
-        reversals.append({"seq": seq, "entry": entry["entry"], "amount": amount})
+        reversals.append(record("seq entry amount", seq, entry["entry"], amount))
     return stream.shuffle(entries), reversals
 
 

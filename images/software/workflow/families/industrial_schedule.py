@@ -1,5 +1,7 @@
 """One machine with release times, precedences and a blackout: least weighted tardiness, makespan, order."""
 
+from workflow.stream import record
+
 PROMPT = """# Industrial schedule: one machine
 
 - jobs.json: rows of id, release, duration, due, weight.
@@ -50,8 +52,7 @@ def _shop(stream, count):
     for name in names:
         release, duration = stream.between(0, 3 * count), stream.between(2, 9)
         due = release + duration + stream.between(0, 4 * count)
-        weight = stream.between(1, 5)
-        jobs[name] = {"id": name, "release": release, "duration": duration, "due": due, "weight": weight}
+        jobs[name] = record("id release duration due weight", name, release, duration, due, stream.between(1, 5))
     line = stream.shuffle(names)
     pairs = [[line[at], line[at + stream.between(1, 2)]] for at in range(0, count - 2, 2)]
     start = stream.between(count, 3 * count)

@@ -3,6 +3,8 @@
 from heapq import heappop, heappush
 from itertools import pairwise
 
+from workflow.stream import record
+
 PROMPT = """# Math route: fastest route under constraints
 
 - graph.json: rows of a, b, minutes, exposure: roads that can be taken both ways.
@@ -46,7 +48,8 @@ def _map(stream, difficulty):
     nodes = [f"N{number:02}" for number in stream.sample(range(10, 99), count)]
     pairs = {tuple(sorted((nodes[at], stream.pick(nodes[max(0, at - 3) : at])))) for at in range(1, count)}
     pairs |= {tuple(sorted(stream.sample(nodes, 2))) for _ in range(count)}
-    roads = [{"a": a, "b": b, "minutes": stream.between(2, 9), "exposure": stream.below(5)} for a, b in sorted(pairs)]
+    keys = "a b minutes exposure"
+    roads = [record(keys, a, b, stream.between(2, 9), stream.below(5)) for a, b in sorted(pairs)]
     middle = stream.shuffle(nodes[1:-1])
     checkpoints, forbidden = middle[: 1 + difficulty], middle[1 + difficulty : 2 + difficulty]
     windows = {}

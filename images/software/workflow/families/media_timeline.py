@@ -3,6 +3,8 @@
 from fractions import Fraction
 from math import ceil, floor
 
+from workflow.stream import record
+
 PROMPT = """# Media timeline: conform an edit list
 
 - assets.json: rows of id, fps ([numerator, denominator]), frames, rate (cents per started second).
@@ -30,7 +32,6 @@ Answer
 - cost: sum over the assets, in cents
 - within_budget: whether cost is at most budget (true or false)
 """
-NAMES = "beach crowd dawn ferry glass harbour"
 RATES = ((24, 1), (25, 1), (30, 1), (24000, 1001), (30000, 1001), (50, 1))
 
 
@@ -48,9 +49,9 @@ def make(stream, difficulty):
 
 
 def _assets(stream, count):
-    names = stream.sample(NAMES.split(), count)
+    names = [f"reel-{number}" for number in stream.sample(range(10, 99), count)]
     return [
-        {"id": name, "fps": list(fps), "frames": stream.between(500, 900), "rate": stream.between(20, 190)}
+        record("id fps frames rate", name, list(fps), stream.between(500, 900), stream.between(20, 190))
         for name, fps in zip(names, stream.sample(RATES, count), strict=True)
     ]
 
@@ -70,7 +71,7 @@ def _edits(stream, assets, project, count):
             codes[stream.below(2)] = f"00:00:{stream.between(1, 9):02}:{nominal + stream.below(3):02}"
         name = "lost" if stream.one_in(9) else asset["id"]
         at = stream.between(-30 if stream.one_in(4) else 0, project["end"] - 60)
-        edits.append({"id": f"cut-{number}", "asset": name, "in": codes[0], "out": codes[1], "at": at})
+        edits.append(record("id asset in out at", f"cut-{number}", name, *codes, at))
     return edits
 
 

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from workflow.stream import record
+
 PROMPT = """# Office reconciliation: merge contact updates
 
 - contacts.json: rows of id, name, aliases, email, phone, city, locked (field names).
@@ -25,9 +27,9 @@ Answer
 - wins: object, every source of sources.json to its number of winning updates (0 counts)
 - complete: whether every contact has an email after the merge (true or false)
 """
-FIRST = "Ada Boris Chen Dora Emil Farah Goran Hana Ivo Jun Kira Lars"
-LAST = "Moss Reed Stone Vale Wood"
-CITIES = "Bern Cork Graz Lyon Oslo Pisa Riga Turku"
+FIRST = "Ada Boris Chen Dora Emil Farah Goran Hana"
+LAST = "Moss Reed Wood"
+CITIES = "Bern Cork Graz Oslo Pisa Riga"
 FIELDS = ("email", "phone", "city")
 
 
@@ -50,15 +52,16 @@ def _contacts(stream, count):
         if number % 2:
             aliases.append(f"{stream.pick(CITIES.split())} office")
         email, phone, city = (_value(stream, field) for field in FIELDS)
-        contact = {"id": f"C{number:02}", "name": f"{first} {last}", "aliases": aliases, "email": email, "phone": phone}
-        contacts.append(contact | {"city": city, "locked": [stream.pick(FIELDS)] if stream.one_in(3) else []})
+        values = f"C{number:02}", f"{first} {last}", aliases, email, phone, city
+        locked = [stream.pick(FIELDS)] if stream.one_in(3) else []
+        contacts.append(record("id name aliases email phone city locked", *values, locked))
     contacts[1]["aliases"].append(contacts[0]["aliases"][0])  # at least one alias is shared
     return contacts
 
 
 def _value(stream, field):
     number = stream.between(10, 99)
-    return {"email": f"u{number}@example.org", "phone": f"+41 55 {number}", "city": stream.pick(CITIES.split())}[field]
+    return record("email phone city", f"u{number}@x.org", f"+41 55 {number}", stream.pick(CITIES.split()))[field]
 
 
 def _updates(stream, contacts, sources, count):
@@ -71,7 +74,7 @@ def _updates(stream, contacts, sources, count):
         at = (start + timedelta(hours=stream.below(12), minutes=30 * stream.below(2))).astimezone(zone).isoformat()
         source, field = stream.pick([*sources, *sources, "fax"]), stream.pick(FIELDS)
         value = None if stream.one_in(7) else _value(stream, field)
-        updates.append({"row": row, "source": source, "at": at, "who": who, "field": field, "value": value})
+        updates.append(record("row source at who field value", row, source, at, who, field, value))
     return updates
 
 

@@ -2,6 +2,8 @@
 
 from fractions import Fraction
 
+from workflow.stream import record
+
 PROMPT = """# Science calibration: from raw readings to results
 
 - standards.json: rows of instrument, standard ("low", "high" or "low_end"), reference, minute, readings. Each
@@ -49,19 +51,11 @@ def _standards(stream, count):
         low, span, end = stream.between(40, 90), stream.pick((120, 150, 160, 200)), stream.pick((30, 40, 60))
         shift = stream.pick((-1, 1)) * stream.between(5, 11)
         rows = (("low", 10, 0, low), ("high", 110, 0, low + span), ("low_end", 10, end, low + shift))
-        standards[name] = [
-            {
-                "instrument": name,
-                "standard": kind,
-                "reference": reference,
-                "minute": minute,
-                "readings": [
-                    middle + step for step in stream.shuffle((0, -stream.between(1, 4), stream.between(1, 4)))
-                ],
-            }
-            for kind, reference, minute, middle in rows
-        ]
-        weights[name] = stream.between(1, 5)
+        standards[name], weights[name] = [], stream.between(1, 5)
+        for kind, reference, minute, middle in rows:
+            readings = [middle + step for step in stream.shuffle((0, -stream.between(1, 4), stream.between(1, 4)))]
+            values = name, kind, reference, minute, readings
+            standards[name].append(record("instrument standard reference minute readings", *values))
     return standards, weights
 
 
@@ -74,7 +68,7 @@ def _samples(stream, standards, count):
             raw = low["readings"][0] + (true - 10) * (high["readings"][0] - low["readings"][0]) // 100
             noise = stream.between(3, 18)
             readings = [raw + stream.below(noise) for _ in range(stream.between(3, 5))]
-            rows.append({"sample": f"S{number:02}", "instrument": name, "minute": minute, "readings": readings})
+            rows.append(record("sample instrument minute readings", f"S{number:02}", name, minute, readings))
     return stream.shuffle(rows)
 
 

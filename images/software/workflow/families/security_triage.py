@@ -2,6 +2,8 @@
 
 from ipaddress import ip_address, ip_network
 
+from workflow.stream import record
+
 PROMPT = """# Security triage: access requests of one day
 
 - requests.json: rows of id, at ("HH:MM"), user, device, ip, action, resource, mfa.
@@ -31,8 +33,8 @@ Answer
 - top_reason: the most frequent code; of equals the first in alphabetical order
 - escalate: whether a user at level "lock" has an allowed request (true or false)
 """
-USERS = "ana bo cy dee eli fay gus hal"
 CODES = "ACTION BURST DEVICE HOURS INACTIVE MFA NETWORK RESOURCE USER"
+ROLES = "clerk admin night"
 ACTIONS = "read write export delete grant"
 RESOURCES = "wiki payroll ledger vault"
 
@@ -55,26 +57,20 @@ def _clock(minutes):
 
 
 def _identities(stream, count):
-    users = stream.sample(USERS.split(), count)
-    return [
-        {
-            "user": user,
-            "role": ("clerk", "admin", "night")[number % 3],
-            "active": number != 1,
-            "devices": [f"{user}-{stream.between(1, 9)}" for _ in range(2)],
-        }
-        for number, user in enumerate(users)
-    ]
+    rows = []
+    for number, user in enumerate(stream.sample("abcdefgh", count)):
+        devices = [f"{user}-{stream.between(1, 9)}" for _ in range(2)]
+        rows.append(record("user role active devices", user, ROLES.split()[number % 3], number != 1, devices))
+    return rows
 
 
 def _policy(stream):
-    day, night = stream.between(6, 8) * 60, stream.between(19, 21) * 60 + 30
-    roles = {"clerk": (day, day + 720), "admin": (day - 120, day + 840), "night": (night, day + 600)}
+    roles = {}
+    for role, start, end in zip(ROLES.split(), (8, 6, 20), (19, 22, 12), strict=True):
+        hours = [_clock(hour * 60 + stream.between(-60, 60)) for hour in (start, end)]
+        roles[role] = record("actions hours", sorted(stream.sample(ACTIONS.split(), 4)), hours)
     return {
-        "roles": {
-            role: {"actions": sorted(stream.sample(ACTIONS.split(), 4)), "hours": [_clock(start), _clock(end)]}
-            for role, (start, end) in roles.items()
-        },
+        "roles": roles,
         "networks": [f"10.{stream.between(1, 40) * 4}.0.0/14", f"192.168.{stream.between(0, 9) * 16}.0/20"],
         "restricted": {name: stream.sample(sorted(roles), 2) for name in stream.sample(RESOURCES.split(), 2)},
         "mfa_actions": sorted(stream.sample(ACTIONS.split()[1:], 2)),
@@ -88,21 +84,13 @@ def _requests(stream, identities, policy, count):
     rows, minute = [], stream.between(360, 420)
     for number in range(count):
         minute += stream.pick((0, 2, 7, 30, 45))
-        who = stream.pick(identities) if number else {"user": "zed", "devices": ["zed-1"]}
+        who = stream.pick(identities) if number else record("user devices", "z", ["z-1"])
         net = ip_network(stream.pick(policy["networks"]))
-        offset = stream.below(net.num_addresses * 9 // 8)  # one in nine falls just behind the network
-        rows.append(
-            {
-                "id": f"R{number:02}",
-                "at": _clock(minute % 1440),
-                "user": who["user"],
-                "device": stream.pick(who["devices"]) if stream.below(7) else "kiosk",
-                "ip": str(net[0] + offset),
-                "action": stream.pick(ACTIONS.split()),
-                "resource": stream.pick(RESOURCES.split()),
-                "mfa": not stream.one_in(4),
-            }
-        )
+        ip = net[0] + stream.below(net.num_addresses * 9 // 8)  # one in nine falls just behind the network
+        device = stream.pick(who["devices"]) if stream.below(7) else "kiosk"
+        action, resource, mfa = stream.pick(ACTIONS.split()), stream.pick(RESOURCES.split()), not stream.one_in(4)
+        values = f"R{number:02}", _clock(minute % 1440), who["user"], device, str(ip), action, resource, mfa
+        rows.append(record("id at user device ip action resource mfa", *values))
     return stream.shuffle(rows)
 
 

@@ -2,6 +2,8 @@
 
 from itertools import combinations
 
+from workflow.stream import record
+
 PROMPT = """# Software change: impact, regression suites, build order
 
 - modules.json: rows of name, minutes (build time), frozen, needs (rows of module, kind: "runtime" or "dev").
@@ -25,7 +27,6 @@ Answer
 - critical_minutes: integer
 - needs_approval: whether any affected module is frozen (true or false)
 """
-NAMES = "api auth batch billing cache chart cli codec config cron crypto graph index jobs kernel mail media parser"
 
 
 def make(stream, difficulty):
@@ -50,12 +51,12 @@ def make(stream, difficulty):
 
 
 def _modules(stream, difficulty):
-    names = stream.sample(NAMES.split(), 8 + 5 * difficulty)
+    names = [f"mod-{number}" for number in stream.sample(range(10, 99), 8 + 5 * difficulty)]
     modules = []
     for index, name in enumerate(names):
         below = stream.sample(names[:index], min(index, stream.between(1, 3)))
-        needs = [{"module": other, "kind": "dev" if stream.one_in(3) else "runtime"} for other in below]
-        modules.append({"name": name, "minutes": stream.between(2, 9), "frozen": stream.one_in(9), "needs": needs})
+        needs = [record("module kind", other, "dev" if stream.one_in(3) else "runtime") for other in below]
+        modules.append(record("name minutes frozen needs", name, stream.between(2, 9), stream.one_in(9), needs))
     return modules, stream.sample(names[1:7], difficulty)
 
 
@@ -71,15 +72,10 @@ def _affected(modules, changed):
 
 
 def _suites(stream, count, names, affected):
-    suites = [
-        {
-            "id": f"suite-{number:02}",
-            "cost": stream.between(3, 12),
-            "quarantined": number % 5 == 4,
-            "covers": stream.sample(names, stream.between(3, 6)),
-        }
-        for number in range(count)
-    ]
+    suites = []
+    for number in range(count):
+        values = f"suite-{number:02}", stream.between(3, 12), number % 5 == 4
+        suites.append(record("id cost quarantined covers", *values, stream.sample(names, stream.between(3, 6))))
     usable = [suite for suite in suites if not suite["quarantined"]]
     for name in sorted(affected - {name for suite in usable for name in suite["covers"]}):
         stream.pick(usable)["covers"].append(name)
