@@ -38,8 +38,9 @@ class Cleanup:
     def run(self) -> None:
         """Kill, then wipe; InfrastructureError or OSError when something cannot be undone."""
         kill_all(self.agent.uid, self._reaper)
-        remove_system_v(self.agent.uid)
+        # As their owner: root of a container may not remove another user's objects.
         with as_user(self.agent.uid):
+            remove_system_v(self.agent.uid)
             clear_keyrings()
         for place in self.places:
             self.empty(place)

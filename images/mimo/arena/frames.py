@@ -98,8 +98,9 @@ def _problem(message: Message) -> tuple[str, str] | None:
         return "INVALID_JSON", f"Invalid JSON: {str(error)[:200]}"
     if not isinstance(frame, dict):
         return "VALIDATION_ERROR", "a frame must be a JSON object"
-    if frame.get("type") not in _MESSAGE_TYPES:
-        return "UNKNOWN_TYPE", f"Unknown message type: {str(frame.get('type'))[:100]}"
+    kind = frame.get("type")
+    if not isinstance(kind, str) or kind not in _MESSAGE_TYPES:
+        return "UNKNOWN_TYPE", f"Unknown message type: {str(kind)[:100]}"
     return None
 
 

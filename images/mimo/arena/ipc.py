@@ -19,7 +19,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def remove_system_v(uid: int, proc: Path = Path("/proc")) -> None:
-    """Remove shared memory, queues and semaphores that `uid` owns or made."""
+    """Remove shared memory, queues and semaphores that `uid` owns or made; to be called with that UID."""
     for kind in _KINDS:
         for identifier in owned(kind, uid, proc):
             if kind == "shm":
