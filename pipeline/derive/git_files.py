@@ -15,6 +15,7 @@ from typing import Any
 
 import deflate
 
+from pipeline.derive.git_deltas import choose_bases, make_delta
 from pipeline.derive.object_store import ObjectStore
 from pipeline.errors import HostileInputError
 from pipeline.scan.buffer import sha1
@@ -42,14 +43,16 @@ class TreeFile:
     id: bytes
 
 
-def write_pack(store: ObjectStore, kept: Iterable[bytes]) -> Pack:
+def write_pack(store: ObjectStore, kept: Iterable[bytes], base_commit: bytes) -> Pack:
     """Pack exactly `kept`.
 
     Compressed data and deltas are taken over as they are where the delta's base is kept as well (first its base, then
-    it); other objects are compressed with libdeflate. The order is that of the source packs.
+    it); other objects are compressed with libdeflate. The order is that of the source packs. A source that has no
+    deltas worth the name gets new ones.
     """
     wanted = set(kept)
-    writer = _PackWriter(store, wanted)
+    whole = sum(store.places[one].base not in wanted for one in wanted)
+    writer = _PackWriter(store, wanted, choose_bases(store, base_commit, wanted) if 2 * whole > len(wanted) else {})
     for one in sorted(wanted, key=lambda one: _order(store, one)):
         writer.add(one)
     return writer.close()
@@ -104,8 +107,8 @@ def write_config(form: Format) -> bytes:
 
 
 class _PackWriter:
-    def __init__(self, store: ObjectStore, wanted: set[bytes]) -> None:
-        self._store, self._wanted = store, wanted
+    def __init__(self, store: ObjectStore, wanted: set[bytes], bases: dict[bytes, bytes]) -> None:
+        self._store, self._wanted, self._bases = store, wanted, bases
         self._data = bytearray(b"PACK" + struct.pack(">II", 2, len(wanted)))
         self._offsets: dict[bytes, int] = {}
         self._crcs: dict[bytes, int] = {}
@@ -116,7 +119,9 @@ class _PackWriter:
         current: bytes | None = one
         while current is not None and current not in self._offsets:
             chain.append(current)
-            current = self._kept_base(current)
+            current = self._kept_base(current) or self._bases.get(current)
+            if current in chain:  # its newer version was made from it already
+                break
         for step in reversed(chain):
             self._append(step)
 
@@ -138,6 +143,8 @@ class _PackWriter:
     def _append(self, one: bytes) -> None:
         place, start = self._store.places[one], len(self._data)
         base = self._kept_base(one)
+        if base is None and self._append_delta(one, start):
+            return
         if place.entry is None or (place.base is not None and base is None):
             content = self._store.read(one)
             kind = KINDS.index(self._store.graph.objects[one].kind) + 1
@@ -148,7 +155,23 @@ class _PackWriter:
                 raw = _header(place.entry.type, place.entry.size) + body
             else:
                 raw = _header(_OFS_DELTA, place.entry.size) + _back(start - self._offsets[base]) + body
-        self._offsets[one], self._crcs[one] = start, zlib.crc32(raw)
+        self._put(one, raw)
+
+    def _append_delta(self, one: bytes, start: int) -> bool:
+        """Make a delta against the newer version, when that is written already and it saves half."""
+        base = self._bases.get(one)
+        if base is None or base not in self._offsets:
+            return False
+        kind, target = self._store.graph.objects[one].kind, self._store.read(one)
+        delta = make_delta(self._store.read(base), target, kind, self._store.form)
+        if 2 * len(delta) > len(target):
+            return False
+        back = _back(start - self._offsets[base])
+        self._put(one, _header(_OFS_DELTA, len(delta)) + back + bytes(deflate.zlib_compress(delta, LEVEL)))
+        return True
+
+    def _put(self, one: bytes, raw: bytes) -> None:
+        self._offsets[one], self._crcs[one] = len(self._data), zlib.crc32(raw)
         self._data += raw
 
 

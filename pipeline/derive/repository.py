@@ -109,7 +109,7 @@ def make_clean_repository(
         if name not in refs and keep(name) and (target := _ancestor(source, one, kept, peeled, name)):
             refs[name] = one
             kept |= target
-    pack = write_pack(store, kept)
+    pack = write_pack(store, kept, base)
     files = list_tree(store, store.graph.objects[base].links[0])
     git = {
         "HEAD": f"ref: refs/heads/{branch}\n".encode(), "config": write_config(store.form),

@@ -21,9 +21,14 @@ Forbidden = Literal["fixture", "future"]
 REGION_BYTES = 1024
 LINE_BYTES = 12
 _COVER_BYTES = 256
+_HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.M)
 _MARSHAL_SHORT = re.compile(rb"[zZ\xfa\xda](?=[\x18-\xff][\x20-\x7e]{8})", re.S)
 _DIFF_MARK = re.compile(rb"^[-+ >|!]{1,2}(?=\S|\s)")
 _BINARY_SHARE = 3
+# lines that half of all programs have: no use as a sign, and costly as anchors
+_COMMON = re.compile(
+    rb"(?:#!|import |from [\w.]+ import |if __name__|@\w+$|# ?(?:SPDX|Copyright|Licen[sc]ed|-\*-)|package |using )"
+)
 _WINDOW_BYTES, _OVERLAP_BYTES = 8 << 20, 64 << 10
 
 
@@ -54,8 +59,11 @@ class Fingerprint:
 
     @property
     def needed_bytes(self) -> int:
-        """How much of it makes a find: a region, or nearly all of a text that is shorter than one."""
-        return min(REGION_BYTES, self.distinctive_bytes * 4 // 5)
+        """How much of it makes a find: a region, or nearly all of a text that is shorter than one.
+
+        Of a region's bytes five in eight are counted on: the rest is indentation, line feeds and short lines.
+        """
+        return min(REGION_BYTES * 5 // 8, self.distinctive_bytes * 4 // 5)
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,11 @@ class Match:
 
 
 def make_fingerprint(label: str, kind: Forbidden, data: bytes, ordinary: frozenset[bytes]) -> Fingerprint:
-    """Fingerprint a text; lines in `ordinary` (normal lines of texts that may be anywhere) are not distinctive."""
-    pairs = [(line, raw.rstrip()) for raw in data.splitlines() if (line := _normal(raw))]
+    """Fingerprint a text; lines in `ordinary` (normal lines of texts that may be anywhere) are not distinctive.
+
+    Of a patch only the added lines are: its context stands in the repository that it is for.
+    """
+    pairs = [(line, raw.rstrip()) for raw in _own_lines(data) if (line := _normal(raw))]
     kept = [pair for pair in pairs if _is_distinctive(pair[0]) and pair[0] not in ordinary]
     lines, indented = tuple(line for line, _ in kept), tuple(raw for _, raw in kept)
     digest, normal = hashlib.sha256(data).hexdigest(), normal_digest(data)
@@ -121,19 +132,27 @@ class Matcher:
         same = self._by_normal.get(hashlib.sha256(b"\n".join(lines)).hexdigest())
         if same is not None:
             return [Match(same.label, same.kind, "same text, formatted otherwise")]
-        is_binary = b"\0" in data
-        present = (line for line in self._owners if line in data) if is_binary else _variants(lines)
-        found: dict[Fingerprint, set[bytes]] = {}
-        for line in present:
-            for owner in self._owners.get(line, ()):
-                found.setdefault(owner, set()).add(line)
-        matches = []
-        for owner, common in found.items():
-            total = sum(map(len, common))
-            # compiled files keep only the strings of a text
-            if total >= (owner.needed_bytes // _BINARY_SHARE if is_binary else owner.needed_bytes):
-                matches.append(Match(owner.label, owner.kind, f"{total} distinctive bytes of it inside"))
+        found = self._strings_of(data) if b"\0" in data else self._regions_of(lines)
+        matches = [
+            Match(owner.label, owner.kind, f"{total} distinctive bytes of it inside") for owner, total in found.items()
+        ]
         return sorted(matches, key=lambda match: match.label)
+
+    def _strings_of(self, data: bytes) -> dict[Fingerprint, int]:
+        """Distinctive bytes by text in binary content. Compiled files keep only the strings, so a part is enough."""
+        totals: dict[Fingerprint, int] = {}
+        for line, owners in self._owners.items():
+            if line in data:
+                for owner in owners:
+                    totals[owner] = totals.get(owner, 0) + len(line)
+        return {owner: total for owner, total in totals.items() if total >= owner.needed_bytes // _BINARY_SHARE}
+
+    def _regions_of(self, lines: Sequence[bytes]) -> dict[Fingerprint, int]:
+        """The best region of each text: where its lines are dense, each counts once."""
+        texts = [line if line in self._owners else _unmarked(line) for line in lines]
+        candidates = {owner for text in texts for owner in self._owners.get(text, ())}
+        best = {owner: _best_region(texts, owner) for owner in candidates}
+        return {owner: total for owner, total in best.items() if total >= owner.needed_bytes}
 
 
 def _anchor_lines(one: Fingerprint) -> Iterator[tuple[bytes, bytes]]:
@@ -166,12 +185,34 @@ def _bytecode_strings(data: bytes) -> Iterator[bytes]:
         yield data[start : start + data[start - 1]]
 
 
-def _variants(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Lines, and lines without a diff mark or quoting before them."""
-    for line in lines:
-        yield line
-        if line[:1] in b"+->|!":
-            yield _DIFF_MARK.sub(b"", line).strip()
+def _best_region(texts: Sequence[bytes], owner: Fingerprint) -> int:
+    """Bytes of the text's lines in the stretch that has most of them and at most twice as many others."""
+    score, matched, best = 0.0, 0, 0
+    seen: set[bytes] = set()
+    for text in texts:
+        if text not in owner.line_set:
+            score -= len(text) / 2
+            if score < 0:
+                score, matched = 0.0, 0
+                seen.clear()
+        elif text not in seen:
+            seen.add(text)
+            score += len(text)
+            matched += len(text)
+            best = max(best, matched)
+    return best
+
+
+def _unmarked(line: bytes) -> bytes:
+    """A line without a diff mark or quoting before it."""
+    return _normal(_DIFF_MARK.sub(b"", line)) if line[:1] in b"+->|!" else line
+
+
+def _own_lines(data: bytes) -> list[bytes]:
+    lines = data.splitlines()
+    if _HUNK.search(data) is None:
+        return lines
+    return [line[1:] for line in lines if line.startswith(b"+") and not line.startswith(b"+++ ")]
 
 
 def _normal(raw: bytes) -> bytes:
@@ -179,7 +220,7 @@ def _normal(raw: bytes) -> bytes:
 
 
 def _is_distinctive(line: bytes) -> bool:
-    return len(line) >= LINE_BYTES and len(set(line)) >= 8
+    return len(line) >= LINE_BYTES and len(set(line)) >= 8 and _COMMON.match(line) is None
 
 
 def _windows(data: Buffer) -> Iterator[bytes]:

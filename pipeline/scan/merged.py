@@ -61,7 +61,8 @@ class MergedRoot:
         parts = path.split(b"/") if path else []
         for part in parts:
             if node.kind == "2":
-                return "reachable"  # below a symbolic link: where a runtime puts it is not for us to guess
+                # below a link of its own time: where a runtime puts it is not for us to guess
+                return "buried" if node.layer > layer else "reachable"
             searchable = searchable and _permits(node, 0o1)
             following = node.children.get(part)
             if following is None:
