@@ -37,6 +37,9 @@ from workflow import curriculum, grading  # noqa: E402
 from workflow.environment import WorkflowTask  # noqa: E402
 
 AGENT = (61234, 61234) if os.getuid() == 0 else (os.getuid(), os.getgid())
+# A program that changes the user is faster than `user=`, which makes subprocess copy this process.
+_DROP = ("setpriv", f"--reuid={AGENT[0]}", f"--regid={AGENT[1]}", "--clear-groups", "--")
+_AS_AGENT = _DROP if os.getuid() == 0 else ()
 _HOSTILE = ("setsid", "kill -9", "truncate", "find /", "10485760")
 _VALID: Any = {"exit_code": 0, "report": {"passed": True}}
 _PLACES = {"/dev/shm": "shm", "/var/tmp": "vartmp", "/tmp": "tmp"}
@@ -58,12 +61,11 @@ class PlainRunner:
             command = command.replace(place + "/", f"{self._root}/{name}/").replace(
                 place + " ", f"{self._root}/{name} "
             )
-        user: dict[str, Any] = {"user": AGENT[0], "group": AGENT[1], "extra_groups": []} if os.getuid() == 0 else {}
         done = subprocess.run(
-            ["/bin/bash", "-c", command],
+            [*_AS_AGENT, "/bin/bash", "-c", command],
             cwd=self._root / "repo",
             env={"HOME": str(self._root / "home"), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, **user,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
         )  # fmt: skip
         text = done.stdout.decode("utf-8", "replace").replace(f"{AGENT[0]}:{AGENT[1]}", "2000:2000")
         return ShellResult(done.returncode, text[-12_000:])
