@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import calendar
 import difflib
+import hashlib
 import json
 import types
 import typing
@@ -90,7 +91,8 @@ def load_model(document: Document, model: type[Model]) -> Model:
         # through JSON: lists become tuples there, while Python-mode strictness would refuse them
         return model.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
-        first = error.errors()[0]
+        # a misspelt key is both unknown and missing: what is there is what the person can see
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         location = tuple(part for part in first["loc"] if not _is_validator_name(part))
         raise _config_error(document, model, location, first) from error
 
@@ -178,11 +180,22 @@ def _load_image(root: Path, document: Document, index: int, image: ReleasedImage
         task = load_model(task_document, TaskDefinition)
         for name in ("record", "packages"):
             _check_exists(task_document, (name,), task_path, getattr(task, name))
+        _check_record(task_document, task, task_path / task.record)
         _check_exists(task_document, ("repository", "lock"), task_path, task.repository.lock)
         _check_exists(task_document, ("reference_repair",), definition_path, task.reference_repair)
     elif image.base is None or image.task is not None:
         raise ConfigError(f"image {image.id!r} derives from an image: it takes 'base' and no 'task'", where=where)
     return ImageSource(image, definition, definition_path, task, task_path)
+
+
+def _check_record(document: Document, task: TaskDefinition, path: Path) -> None:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != task.record_sha256:
+        raise ConfigError(
+            f"{task.record} is {found}",
+            where=document.where(("record_sha256",)),
+            remedy="records are kept byte for byte: restore the file, or write the new SHA-256 if it is a new record",
+        )
 
 
 def _check_layers(document: Document, definition: ImageDefinition, folder: Path) -> None:

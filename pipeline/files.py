@@ -75,10 +75,13 @@ def write_atomic_chunks(path: Path, chunks: Iterable[bytes], mode: int = 0o644) 
 
 
 def remove_partials(folder: Path) -> int:
-    """Remove what killed writers left under a folder; returns how many. Call it with the folder's lock held."""
-    partials = [path for path in folder.rglob(f"{PARTIAL_PREFIX}*") if path.is_file() and not path.is_symlink()]
+    """Remove what killed writers left under a folder, files and folders; returns how many. Hold the folder's lock."""
+    partials = [path for path in folder.rglob(f"{PARTIAL_PREFIX}*") if not path.is_symlink()]
     for path in partials:
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     return len(partials)
 
 

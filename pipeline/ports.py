@@ -1,4 +1,4 @@
-"""What the stages need from the world. One Protocol a thing; `adapters/` has the real ones, `tests/fakes/` the simulators.
+"""What the stages need from the world, one Protocol a thing. `adapters/` has the real ones, `tests/fakes/` simulators.
 
 Each port has one contract suite under `tests/contract/` that the real adapter and the fake both pass.
 """

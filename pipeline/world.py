@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import load_release
 from pipeline.errors import AccessError, ServiceError
-from pipeline.files import Lock, make_private_folder, read_bytes_limited
+from pipeline.files import Lock, make_private_folder, read_bytes_limited, remove_partials
 from pipeline.model.material import Material
 from pipeline.model.release import Target
 from pipeline.paths import Paths
@@ -61,10 +62,16 @@ class World:
         self.plan: Plan = make_plan(load_release(release_path), target)
         self.paths = Paths(self.plan.release.root, self.plan.release.file.release, self.plan.target_name)
 
-    def lock(self, verb: str) -> Lock:
-        """Held by the one run at work in this repository."""
+    @contextmanager
+    def lock(self, verb: str) -> Iterator[None]:
+        """Be the one run at work in this repository; what a killed one left half-written is removed first."""
         make_private_folder(self.paths.state)
-        return Lock(self.paths.lock, verb)
+        with Lock(self.paths.lock, verb):
+            for folder in (self.paths.state / name for name in ("bases", "build", "publish", "verify", "cache")):
+                remove_partials(folder)
+            for folder in (self.paths.evidence.parent, self.paths.sbom.parent):
+                remove_partials(folder)
+            yield
 
     @cached_property
     def reporter(self) -> Reporter:
@@ -135,13 +142,18 @@ class World:
         probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework_episode)
         return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter)
 
-    @cached_property
     def environment(self) -> tuple[Material, ...]:
         """What the pipeline itself runs on, as materials of the provenance."""
+        from pipeline.adapters.sbom import make_environment_sbom
+
         lock = self.paths.root / "requirements.lock"
         digest = hashlib.sha256(read_bytes_limited(lock, 4 << 20)).hexdigest()
         uri = f"{self.plan.release.file.source}/blob/main/requirements.lock"
-        return (Material(uri=uri, name="requirements.lock", version="", kind="file", digests={"sha256": digest}),)
+        installed = hashlib.sha256(make_environment_sbom()).hexdigest()
+        return (
+            Material(uri=uri, name="requirements.lock", version="", kind="file", digests={"sha256": digest}),
+            Material(uri=uri, name="environment.cdx.json", version="", kind="file", digests={"sha256": installed}),
+        )
 
     @property
     def revision(self) -> str:
@@ -187,7 +199,7 @@ class World:
 
     @staticmethod
     def make_reviewer(target: Target, evidence_root: bytes) -> BundleVerifier:
-        """A verifier that needs no network. Evidence of a private Sigstore brings its own root; production's never does."""
+        """A verifier that needs no network. A private Sigstore's evidence brings its own root, production's never."""
         from pipeline.adapters.keyless import KeylessVerifier, load_public_trust
 
         root = evidence_root if target.kind == "embedded" else load_public_trust(offline=True).trusted_root

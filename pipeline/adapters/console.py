@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,24 +13,48 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 
 
 class TerminalReporter:
-    """`ports.Reporter` for a person: bars while a step runs, a line when it is done."""
+    """`ports.Reporter` for a person: a bar for each step that runs, a line for each that is done."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
+        self._lock = threading.Lock()
+        self._running = 0
+        self._progress = self._make_progress()
 
     @contextmanager
     def step(self, text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-        """A bar with what is done of `total`; gone when the step ends."""
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-        started = time.monotonic()
-        with Progress(*columns, TimeElapsedColumn(), console=self._console, transient=True) as progress:
-            task = progress.add_task(text, total=total)
+        """A bar with what is done of `total`; gone when the step ends. Steps of several threads are shown together."""
+        started, progress = time.monotonic(), self._enter()
+        task = progress.add_task(text, total=total)
+        try:
             yield lambda done: progress.advance(task, done)
-        self._console.print(f"  {text}  {time.monotonic() - started:.1f} s", markup=False, highlight=False)
+        finally:
+            progress.remove_task(task)
+            self._leave()
+        self.note(f"{text}  {time.monotonic() - started:.1f} s")
 
     def note(self, text: str) -> None:
         """One line."""
-        self._console.print(f"  {text}", markup=False, highlight=False)
+        self._console.print(f"  {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def _enter(self) -> Progress:
+        # a terminal has room for one live display: it runs while any step does
+        with self._lock:
+            if self._running == 0:
+                self._progress = self._make_progress()
+                self._progress.start()
+            self._running += 1
+            return self._progress
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                self._progress.stop()
+
+    def _make_progress(self) -> Progress:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+        return Progress(*columns, TimeElapsedColumn(), console=self._console, transient=True)
 
 
 class LineReporter:

@@ -17,7 +17,7 @@ from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import PullRegistry, PushRegistry, Reporter
 from pipeline.stages.pull import pull_image
-from pipeline.stages.records import load_built, load_config, load_manifest
+from pipeline.stages.records import load_config
 
 SOURCES = "sources"
 
@@ -81,10 +81,12 @@ def resolve_base(
     registry: PullRegistry,
     source_registry: PushRegistry | None,
     reporter: Reporter,
+    below: Base | None,
 ) -> Base:
-    """Make, fetch or find the base of an image."""
+    """Make, fetch or take the base of an image; `below` is an image of this release as a base."""
     if image.base_kind == "image":
-        return _released_base(plan, image, paths)
+        assert below is not None, "images are derived in the order of their bases"
+        return below
     if image.base_kind == "pinned":
         return _pinned_base(image, paths, registry, reporter)
     if source_registry is None:
@@ -94,22 +96,6 @@ def resolve_base(
             remedy="pin the task image by digest for this target",
         )
     return _rebuilt_base(plan, image, paths, sources, source_registry, reporter)
-
-
-def _released_base(plan: Plan, image: PlannedImage, paths: Paths) -> Base:
-    built, layout = load_built(paths, image.base)
-    reference = plan.image(image.base).repository.with_digest(built.manifest_digest)
-    if built.pinned:
-        reference = load_reference(built.base, "release.yaml", pinned=True)
-    return Base(
-        reference,
-        load_manifest(layout, built.manifest_digest, built.manifest_media_type),
-        load_config(layout, built.config_digest),
-        layout,
-        (),
-        tuple(layer.name for layer in built.layers),
-        strips=False,
-    )
 
 
 def _pinned_base(image: PlannedImage, paths: Paths, registry: PullRegistry, reporter: Reporter) -> Base:

@@ -5,8 +5,9 @@ The record is written last: a folder without one is not a built image, whatever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.checks.evaluate import Verdict
 from pipeline.errors import PipelineError, VerificationError
@@ -15,16 +16,18 @@ from pipeline.layout import Layout
 from pipeline.model.digest import digest_of
 from pipeline.model.finding import CheckReport
 from pipeline.model.material import Material
+from pipeline.model.reference import load_reference
 from pipeline.model.stages import BuiltImage, LayerRecord, OutputFile
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Engine, PullRegistry, PushRegistry, Reporter
+from pipeline.scan.record import ImageScan
 from pipeline.stages.assemble import Assembled, add_layers, assemble
 from pipeline.stages.bases import Base, Sources, resolve_base
 from pipeline.stages.documents import Built, make_documents
-from pipeline.stages.examiner import Examination, Examiner
+from pipeline.stages.examiner import Examination, Examiner, run_together
 from pipeline.stages.inputs import digest_inputs
-from pipeline.stages.records import RECORD_NAME, has_record, load_built
+from pipeline.stages.records import RECORD_NAME, has_record, load_built, load_config, load_manifest
 from pipeline.stages.strip import strip_base
 
 
@@ -39,7 +42,7 @@ class BuildPorts:
     examiner: Examiner
     reporter: Reporter
     revision: str
-    environment: tuple[Material, ...]
+    environment: Callable[[], tuple[Material, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,23 +54,56 @@ class BuildOutcome:
     durations: Mapping[str, float]
 
 
+@dataclass(frozen=True)
+class Derived:
+    """An image in its layout, scanned; `present` is its record when the same inputs were built before."""
+
+    image: PlannedImage
+    base: Base | None
+    made: Assembled
+    layout: Layout
+    scan: ImageScan | None
+    inputs: str
+    reports: Mapping[str, bytes]
+    present: BuiltImage | None
+
+
 def build(plan: Plan, paths: Paths, ports: BuildPorts) -> tuple[BuildOutcome, ...]:
-    """Build every image of the plan, each after its base."""
-    return tuple(build_image(plan, image, paths, ports) for image in plan.images)
+    """Build every image of the plan that is not built yet; VerificationError names what does not pass."""
+    # 1. Derive each image, after its base.
+    derived: dict[str, Derived] = {}
+    for image in plan.images:
+        derived[image.id] = derive_image(plan, image, paths, ports, derived)
+    fresh = [one for one in derived.values() if one.present is None]
+
+    # 2. The suites of all of them at once, in containers of exactly these bytes: most checks wait for something.
+    examinations = run_together([partial(_check, one, ports) for one in fresh])
+
+    # 3. What is said of each, the policies that can be asked now, and the record, last.
+    outcomes = {
+        one.image.id: finish_image(plan, one, examination, paths, ports)
+        for one, examination in zip(fresh, examinations, strict=True)
+    }
+    return tuple(
+        outcomes.get(one.image.id) or BuildOutcome(_present(one), made=False, durations={}) for one in derived.values()
+    )
 
 
-def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts) -> BuildOutcome:
-    """Build one image, or find that the same inputs were built before."""
+def derive_image(
+    plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts, derived: Mapping[str, Derived]
+) -> Derived:
+    """Derive and scan one image, or find that the same inputs were built before."""
     # 1. The same inputs and undamaged outputs: nothing to do.
-    base_record = load_built(paths, image.base)[0] if image.base_kind == "image" else None
-    inputs = digest_inputs(plan, image, base_record.manifest_digest if base_record else None, ports.revision)
-    present = _unchanged(paths, image, inputs)
-    if present is not None:
-        return BuildOutcome(present, made=False, durations={})
+    below = derived.get(image.base)
+    inputs = digest_inputs(plan, image, below.made.manifest.digest if below else None, ports.revision)
+    if (present := _unchanged(paths, image, inputs)) is not None:
+        return present
     remove_tree(paths.built(image.id))
 
     # 2. The base, by digest.
-    base = resolve_base(plan, image, paths, ports.sources, ports.registry, ports.source_registry, ports.reporter)
+    base = resolve_base(
+        plan, image, paths, ports.sources, ports.registry, ports.source_registry, ports.reporter, _base_of(plan, below)
+    )
 
     # 3. Its layers without what must not be published, the added ones, config and manifest.
     layout = Layout(paths.built(image.id) / "layout")
@@ -75,33 +111,55 @@ def build_image(plan: Plan, image: PlannedImage, paths: Paths, ports: BuildPorts
 
     # 4. Every layer of the result is scanned.
     scan = ports.examiner.scan(image, layout, made.manifest, made.config)
+    return Derived(image, base, made, layout, scan, inputs, reports, None)
 
-    # 5. The suite, in containers of exactly these bytes.
-    examination = _check(image, made, layout, ports)
 
-    # 6. SBOM, provenance, statements, policies: what is said of the image.
-    built = Built(plan, image, base, made, layout, scan, examination, inputs, ports.revision, ports.environment)
+def finish_image(plan: Plan, one: Derived, examination: Examination, paths: Paths, ports: BuildPorts) -> BuildOutcome:
+    """SBOM, provenance, statements and verdicts, and the record when all of it passes."""
+    assert one.base is not None, "only a fresh image is finished"
+    assert one.scan is not None, "a fresh image was scanned"
+    environment = ports.environment()
+    built = Built(
+        plan, one.image, one.base, one.made, one.layout, one.scan, examination, one.inputs, ports.revision, environment
+    )
     documents = make_documents(built)
-    files = {**documents.files, **reports}
-    outputs = tuple(_write(paths, image, name, data) for name, data in sorted(files.items()))
+    files = {**documents.files, **one.reports}
+    outputs = tuple(_write(paths, one.image, name, data) for name, data in sorted(files.items()))
     wrong = [*_failures(examination.report), *_rejections(documents.verdicts)]
     if wrong:
-        raise _refusal(image, wrong, paths)
-
-    # 7. The record, last.
-    record = _make_record(paths, image, base, made, inputs, outputs)
-    write_atomic(paths.built(image.id) / RECORD_NAME, record.to_bytes())
+        raise _refusal(one.image, wrong, paths)
+    record = _make_record(paths, one.image, one.base, one.made, one.inputs, outputs)
+    write_atomic(paths.built(one.image.id) / RECORD_NAME, record.to_bytes())
     return BuildOutcome(record, made=True, durations=examination.durations)
 
 
-def _unchanged(paths: Paths, image: PlannedImage, inputs: str) -> BuiltImage | None:
+def _present(one: Derived) -> BuiltImage:
+    assert one.present is not None, "an image is fresh or present"
+    return one.present
+
+
+def _base_of(plan: Plan, below: Derived | None) -> Base | None:
+    if below is None:
+        return None
+    reference = below.image.repository.with_digest(below.made.manifest.digest)
+    if below.image.base_kind == "pinned":
+        reference = load_reference(below.image.base, "release.yaml", pinned=True)
+    names = tuple(layer.name for layer in below.made.layers)
+    return Base(reference, below.made.manifest, below.made.config, below.layout, (), names, strips=False)
+
+
+def _unchanged(paths: Paths, image: PlannedImage, inputs: str) -> Derived | None:
     if not has_record(paths.built(image.id)):
         return None
     try:
-        record, _ = load_built(paths, image.id)
+        record, layout = load_built(paths, image.id)
     except PipelineError:
         return None  # damaged or foreign: built again from nothing
-    return record if record.inputs == inputs else None
+    if record.inputs != inputs:
+        return None
+    manifest = load_manifest(layout, record.manifest_digest, record.manifest_media_type)
+    made = Assembled(manifest, load_config(layout, record.config_digest), record.layers, ())
+    return Derived(image, None, made, layout, None, inputs, {}, record)
 
 
 def _derive(
@@ -137,11 +195,11 @@ def _take_over(base: Base, layout: Layout) -> Assembled:
     return Assembled(base.manifest, base.config, layers, base.materials)
 
 
-def _check(image: PlannedImage, made: Assembled, layout: Layout, ports: BuildPorts) -> Examination:
-    with ports.reporter.step(f"{image.id}: load into the engine"):
-        image_id = ports.engine.load(layout, made.manifest, f"build-{image.id}")
+def _check(one: Derived, ports: BuildPorts) -> Examination:
+    with ports.reporter.step(f"{one.image.id}: load into the engine"):
+        image_id = ports.engine.load(one.layout, one.made.manifest, f"build-{one.image.id}")
     try:
-        return ports.examiner.check(image, made.manifest, made.config, image_id)
+        return ports.examiner.check(one.image, one.made.manifest, one.made.config, image_id)
     finally:
         ports.engine.remove_image(image_id)
 

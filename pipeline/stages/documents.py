@@ -1,4 +1,4 @@
-"""What is said of a built image before it is published: SBOM, provenance, scan, checks, verdicts, and their statements."""
+"""What is said of a built image before it is published: SBOM, provenance, scan, checks, verdicts, statements."""
 
 from __future__ import annotations
 
@@ -154,7 +154,9 @@ def _dependencies(built: Built) -> Iterator[ResourceDescriptor]:
         digest={"sha256": hex_of(built.base.manifest.digest)},
     )
     commit = built.revision.partition("-")[0]
-    yield ResourceDescriptor(uri=f"git+{built.plan.release.file.source}", name="definitions", digest={"gitCommit": commit})
+    yield ResourceDescriptor(
+        uri=f"git+{built.plan.release.file.source}", name="definitions", digest={"gitCommit": commit}
+    )
     for material in (*built.made.materials, *_definition_files(built), *built.environment):
         yield describe_material(material)
 

@@ -1,4 +1,4 @@
-"""Writing evidence: the primary files of what verify saw, everything that follows from them, and the index, as one folder."""
+"""Writing evidence: what verify saw, everything that follows from it, and the index, as one folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_evidence(plan: Plan, paths: Paths, verified: Sequence[VerifiedImage], 
 
 
 def known_digests(paths: Paths) -> dict[str, str]:
-    """Image id -> manifest digest, as committed evidence of this release and target names it; empty when there is none."""
+    """Image id -> manifest digest, as committed evidence of this release and target names it; else empty."""
     index = paths.evidence / INDEX
     if not index.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""The examiner of a release: layer scans with a cache, and the suite that an image's definition names, in containers."""
+"""The examiner of a release: layer scans with a cache, and the suite of an image's definition, in containers."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ class ImageExaminer:
         return Examination(report, run.durations_s, schema)
 
     @contextmanager
-    def _bench(
-        self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str
-    ) -> Iterator[Bench]:
+    def _bench(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Iterator[Bench]:
         limits = ContainerLimits()
         with self.engine.run(image_id, name=f"{image.id}-{next(self._numbers)}", limits=limits) as container:
             ready_s = self.probe.wait_ready(container.url)

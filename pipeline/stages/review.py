@@ -59,7 +59,9 @@ def review(folder: Path, expected: Mapping[str, Target], make_verifier: MakeVeri
     _check_derived(facts, index, files)
     # 6. The verdict that was written is the verdict.
     if not facts.passed:
-        raise VerificationError("the evidence is intact, and the release does not pass", where=str(folder / "report.md"))
+        raise VerificationError(
+            "the evidence is intact, and the release does not pass", where=str(folder / "report.md")
+        )
     return Review(facts, len(files), len(inputs.images) * len(KINDS))
 
 

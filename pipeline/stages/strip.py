@@ -68,15 +68,14 @@ def strip_base(
     layers, report = _rewrite(base, strip, layout)
     kinds = {f"{leak.reach} {leak.kind}" for leak in scan.leaks}
     leaks = {kind: sum(f"{leak.reach} {leak.kind}" == kind for leak in scan.leaks) for kind in sorted(kinds)}
-    return Stripped(
-        layers, clean.entries, report.model_copy(update={"leaks": leaks, "repository": clean.report})
-    )
+    return Stripped(layers, clean.entries, report.model_copy(update={"leaks": leaks, "repository": clean.report}))
 
 
 def read_cwd(image: PlannedImage) -> str:
     """The record's cwd, relative to the root."""
     task, folder = image.source.task, image.source.task_path
-    assert task is not None and folder is not None, "only a repair has a repository"
+    assert task is not None, "only a repair has a repository"
+    assert folder is not None, "config refuses a task without a folder"
     path = folder / task.record
     cwd = json.loads(read_bytes_limited(path, MAX_FILE_BYTES)).get("cwd")
     if not isinstance(cwd, str) or not cwd.startswith("/") or ".." in cwd.split("/"):
@@ -128,5 +127,3 @@ def _write(base: Base, number: int, paths: frozenset[bytes], layout: Layout) -> 
         expected = Descriptor(mediaType=OCI_LAYER_GZIP, digest=result.facts.digest, size=result.facts.size)
         layout.write(iter(lambda: spool.read(1 << 20), b""), expected)
     return record_of(base.layer_names[number], "rewritten", result.facts)
-
-

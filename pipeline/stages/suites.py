@@ -28,7 +28,8 @@ def make_scenarios(plan: Plan, image: PlannedImage) -> tuple[Scenario, ...]:
 
 def _repair_spec(image: PlannedImage, schema: JsonValue) -> RepairSpec:
     task, folder = image.source.task, image.source.task_path
-    assert task is not None and folder is not None, "config refuses a repair without a task"
+    assert task is not None, "config refuses a repair without a task"
+    assert folder is not None, "config refuses a task without a folder"
     record = _read(folder / task.record)
     return RepairSpec(
         task_id=task.id,

@@ -1,23 +1,25 @@
 """Verify: what anybody can do with a clone and the network, and no credential.
 
-Every byte is pulled into an empty store, every attestation is verified, every layer is scanned and the whole behavioural
-suite is run again in containers made from those bytes. What was seen becomes the evidence.
+Every byte is pulled into an empty store, every attestation is verified, every layer is scanned, and the whole
+behavioural suite is run again in containers made from those bytes. What was seen becomes the evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.errors import IntegrityError
 from pipeline.model.evidence import Pull
+from pipeline.model.reference import Reference
 from pipeline.model.stages import AttestationKind
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import BundleVerifier, Engine, PullRegistry, Reporter
 from pipeline.scan.record import ImageScan
 from pipeline.stages.attestations import FoundAttestation, fetch_attestations, require_all
-from pipeline.stages.examiner import Examination, Examiner
+from pipeline.stages.examiner import Examination, Examiner, run_together
 from pipeline.stages.pull import PulledImage, pull_image
 from pipeline.stages.records import has_record, load_published
 
@@ -45,13 +47,25 @@ class VerifiedImage:
     examination: Examination
 
 
+@dataclass(frozen=True)
+class Pulled:
+    """An image after the anonymous pull, with its attestations verified and its layers scanned."""
+
+    image: PlannedImage
+    pinned: Reference
+    pulled: PulledImage
+    attestations: Mapping[AttestationKind, FoundAttestation]
+    scan: ImageScan
+
+
 def verify(plan: Plan, paths: Paths, ports: VerifyPorts, known: Mapping[str, str]) -> tuple[VerifiedImage, ...]:
     """Verify every image of the plan; `known` are digests by image id that committed evidence names."""
-    return tuple(verify_image(image, paths, ports, known.get(image.id)) for image in plan.images)
+    pulled = [pull_and_verify(image, paths, ports, known.get(image.id)) for image in plan.images]
+    return run_together([partial(_replay, one, ports) for one in pulled])
 
 
-def verify_image(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: str | None) -> VerifiedImage:
-    """Verify one image from its dated tag; IntegrityError or VerificationError says what does not hold."""
+def pull_and_verify(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: str | None) -> Pulled:
+    """From the dated tag to verified bytes on disk; IntegrityError says what does not hold."""
     # 1. What the tag names now must be what was published.
     tag_digest = ports.registry.fetch_manifest(image.reference).digest
     _check_tag(image, tag_digest, _expected_digest(image, paths) or known)
@@ -61,33 +75,37 @@ def verify_image(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: s
     pulled = pull_image(pinned, paths.pulled(image.id), ports.registry, ports.reporter)
 
     # 3. Who signed it, and what was attested: one of each kind, all verified.
-    attestations = fetch_attestations(pinned, ports.registry, ports.verifier)
-    require_all(attestations, pinned)
+    with ports.reporter.step(f"{image.id}: verify attestations"):
+        attestations = fetch_attestations(pinned, ports.registry, ports.verifier)
+        require_all(attestations, pinned)
 
     # 4. Nothing of the future and no fixture in any layer.
     scan = ports.examiner.scan(image, pulled.layout, pulled.manifest, pulled.config)
+    return Pulled(image, pinned, pulled, attestations, scan)
 
+
+def _replay(one: Pulled, ports: VerifyPorts) -> VerifiedImage:
     # 5. The engine gets exactly these bytes: nothing that it had before is used.
-    image_id = pulled.config.digest
-    ports.engine.remove_image(image_id)
+    pulled, image = one.pulled, one.image
+    ports.engine.remove_image(pulled.config.digest)
     with ports.reporter.step(f"{image.id}: load into the engine"):
         loaded = ports.engine.load(pulled.layout, pulled.manifest, f"verify-{image.id}")
 
     # 6. The whole suite, in containers of these bytes; then a pull as a person does it.
     try:
         examination = ports.examiner.check(image, pulled.manifest, pulled.config, loaded)
-        person = ports.engine.pull(pinned)
+        person = ports.engine.pull(one.pinned)
     finally:
-        ports.engine.remove_image(image_id)
+        ports.engine.remove_image(loaded)
     pull = Pull(
-        reference=str(pinned),
-        tag_digest=tag_digest,
+        reference=str(one.pinned),
+        tag_digest=pulled.manifest.digest,
         blobs=pulled.blobs,
         engine_image_id=loaded,
         person_pull_image_id=person,
     )
     _check_ids(pull, pulled)
-    return VerifiedImage(image, pulled, pull, attestations, scan, examination)
+    return VerifiedImage(image, pulled, pull, one.attestations, one.scan, examination)
 
 
 def _expected_digest(image: PlannedImage, paths: Paths) -> str | None:
