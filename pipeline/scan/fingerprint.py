@@ -22,7 +22,8 @@ REGION_BYTES = 1024
 LINE_BYTES = 12
 _COVER_BYTES = 256
 _HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.M)
-_MARSHAL_SHORT = re.compile(rb"[zZ\xfa\xda](?=[\x18-\xff][\x20-\x7e]{8})", re.S)
+# two patterns that begin with one literal each: the engine looks for that byte with memchr
+_MARSHAL_SHORT = tuple(re.compile(lead + rb"(?=[\x0c-\xff][\x20-\x7e]{8})") for lead in (b"z", b"\xfa"))
 _DIFF_MARK = re.compile(rb"^[-+ >|!]{1,2}(?=\S|\s)")
 _BINARY_SHARE = 3
 # lines that half of all programs have: no use as a sign, and costly as anchors
@@ -179,10 +180,11 @@ def _forms(line: bytes, raw: bytes) -> Iterator[bytes]:
 
 
 def _bytecode_strings(data: bytes) -> Iterator[bytes]:
-    """Short strings of marshalled code: a type byte, a length byte, text (CPython's marshal format, `z` and `Z`)."""
-    for match in _MARSHAL_SHORT.finditer(data):
-        start = match.start() + 2
-        yield data[start : start + data[start - 1]]
+    """Short strings of marshalled code: a type byte, a length byte, text (CPython's marshal.c, TYPE_SHORT_ASCII)."""
+    for pattern in _MARSHAL_SHORT:
+        for match in pattern.finditer(data):
+            start = match.start() + 2
+            yield data[start : start + data[start - 1]]
 
 
 def _best_region(texts: Sequence[bytes], owner: Fingerprint) -> int:
