@@ -124,3 +124,11 @@ def test_solvers_fit_into_one_action(family):
 def test_an_unknown_family_is_refused():
     with pytest.raises(KeyError):
         make_task("../etc", 101, 1)
+
+
+@pytest.mark.parametrize("family", TASK_IDS)
+def test_an_answer_learnt_from_another_case_earns_next_to_nothing(family):
+    tasks = [make_task(family, seed, difficulty) for difficulty in DIFFICULTIES for seed in SEEDS]
+    scores = [grade(task, other.expected) for task in tasks for other in tasks if other is not task]
+    assert max(scores) <= 1 / 3
+    assert sum(scores) / len(scores) < 0.06

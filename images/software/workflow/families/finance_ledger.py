@@ -26,7 +26,7 @@ Answer
 - open_entries: object, every accepted entry that was reversed in part but not fully to what is left of it
 - reversed_entries: accepted entries that were reversed fully, sorted
 - turnover: sum of all amounts moved, either way
-- watch: the account with the smallest closing balance minus floor; of equals the first id
+- headroom: accounts by closing balance minus floor, smallest first; equals by id
 - grew: whether the first account of accounts.json closes above its opening (true or false)
 """
 
@@ -111,6 +111,6 @@ def _post(rows, entries, reversals):
         "open_entries": {name: rest for name, rest in left.items() if 0 < rest < by_id[name]["amount"]},
         "reversed_entries": sorted(name for name, rest in left.items() if not rest),
         "turnover": turnover,
-        "watch": min(accounts, key=lambda name: (balances[name] - accounts[name]["floor"], name)),
+        "headroom": sorted(accounts, key=lambda name: (balances[name] - accounts[name]["floor"], name)),
         "grew": balances[rows[0]["id"]] > rows[0]["opening"],
     }

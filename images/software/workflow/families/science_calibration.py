@@ -23,10 +23,10 @@ Rules (exact arithmetic; the median of an even count is the mean of the two midd
 
 Answer (a fraction is [numerator, denominator], reduced, denominator above 0)
 - gains: object, every instrument to its gain as a fraction
-- quarantined: instruments, sorted
+- quarantined: object, every quarantined instrument to its gain x (E - L) as a fraction
 - rejected: rows [sample, instrument] of rule 4, sorted
 - results: object, every sample to its result as a fraction, or null
-- highest: the sample with the largest result; of equals the first name
+- ranking: the samples with a result, largest first; equals by name
 - release: whether every sample has a result and none is above action_level (true or false)
 """
 
@@ -78,7 +78,7 @@ def _median(values):
 
 
 def _evaluate(standards, samples, limits):
-    gains, drifts, offsets, quarantined, rejected = {}, {}, {}, [], []
+    gains, drifts, offsets, quarantined, rejected = {}, {}, {}, {}, []
     for name, (low, high, end) in standards.items():
         level = _median(low["readings"])
         gains[name] = Fraction(high["reference"] - low["reference"]) / (_median(high["readings"]) - level)
@@ -86,7 +86,7 @@ def _evaluate(standards, samples, limits):
         moved = _median(end["readings"]) - level
         drifts[name] = Fraction(moved) / end["minute"]
         if abs(gains[name] * moved) > limits["drift_limit"]:
-            quarantined.append(name)
+            quarantined[name] = _pair(gains[name] * moved)
     sums = {row["sample"]: [0, 0] for row in samples}
     for row in samples:
         name, readings = row["instrument"], row["readings"]
@@ -105,7 +105,7 @@ def _evaluate(standards, samples, limits):
         "quarantined": quarantined,
         "rejected": sorted(rejected),
         "results": {sample: result if result is None else _pair(result) for sample, result in results.items()},
-        "highest": max(known, key=known.get, default=""),
+        "ranking": sorted(known, key=lambda sample: (-known[sample], sample)),
         "release": len(known) == len(results) and max(known.values()) <= limits["action_level"],
     }
 

@@ -30,7 +30,7 @@ Answer
 - allowed: ids, sorted
 - containment: object, every user in requests.json to its level
 - reason_counts: object, every code above to how many requests it denied (0 counts)
-- top_reason: the most frequent code; of equals the first in alphabetical order
+- reason_order: the codes that denied a request, most frequent first; equals in alphabetical order
 - escalate: whether a user at level "lock" has an allowed request (true or false)
 """
 CODES = "ACTION BURST DEVICE HOURS INACTIVE MFA NETWORK RESOURCE USER"
@@ -132,6 +132,6 @@ def _judge(requests, identities, policy):
         "allowed": sorted(row["id"] for row in allowed),
         "containment": level,
         "reason_counts": counts,
-        "top_reason": min(counts, key=lambda code: (-counts[code], code)),
+        "reason_order": sorted(filter(counts.get, counts), key=lambda code: (-counts[code], code)),
         "escalate": any(level[row["user"]] == "lock" for row in allowed),
     }
