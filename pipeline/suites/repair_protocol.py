@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from pipeline.ports import Arena
-from pipeline.suites.repair_spec import Facts, RepairSpec, inspect, make_scenario
+from pipeline.suites.repair_spec import RESET_S, Facts, RepairSpec, inspect, make_scenario
 from pipeline.suites.scenario import Bench, Observation, Scenario
 from pipeline.suites.workflow_player import Player
 
 MAX_ACTIONS = 64
 _MARK, _ALIVE = "echo alive > /tmp/mark", "cat /tmp/mark"
+_ROUTES = """python3 -c "
+import urllib.request
+open = urllib.request.urlopen
+print(*(open('http://127.0.0.1:8000/' + path, timeout=5).status for path in ('health', 'metadata', 'state')))
+" """
 _GOES_ON: JsonValue = {"kind": "error", "then": "alive\n"}
 
 
@@ -84,6 +88,7 @@ def sessions_scenario(spec: RepairSpec) -> Scenario:
         ("restart", "a reset in the middle of an episode begins it anew", ["alive\n", ""]),
         ("second-client", "a second client is turned away and the first goes on", ["CAPACITY_REACHED", "alive\n"]),
         ("http", "stateless HTTP can neither reset nor grade while an episode runs", [[False, False], "alive\n"]),
+        ("health", "/health, /metadata and /state answer while a command runs", True),
         ("next-client", "when a client has gone, the next one begins without an episode", "error"),
         ("vanished", "a client that vanishes in a command of 50 s leaves a clean session within 2 s", [0.0, ""]),
         ("huge-frame", "a frame above 16 MiB ends at most its own session", 0.0),
@@ -109,6 +114,8 @@ def _observe_sessions(spec: RepairSpec, bench: Bench, player: Player) -> Iterato
     player.shell(_MARK)
     yield "second-client", [_code_of_second(bench), player.shell(_ALIVE).output]
     yield "http", [inspect(bench, "stateless"), player.shell(_ALIVE).output]
+    # The server's own routes, asked from inside while the command that asks them is running.
+    yield "health", player.shell(_ROUTES).output == "200 200 200\n"
     player.close()
     yield "next-client", player.shell("true").kind
     yield from _losses(bench, player)
@@ -117,13 +124,14 @@ def _observe_sessions(spec: RepairSpec, bench: Bench, player: Player) -> Iterato
 
 def _losses(bench: Bench, player: Player) -> Iterator[Observation]:
     player.close()
-    lost = bench.open_arena()
-    lost.exchange(_reset(), 120)
+    player.close()
+    lost = Player(bench, RESET_S, RESET_S)
+    lost.reset()
     _send_and_leave(lost, _step(operation="shell", command="touch /tmp/lost; sleep 50"))
     begun = _reset_within(player, 2)
     yield "vanished", [begun, player.shell("ls /tmp").output]
     player.close()
-    _send_and_leave(bench.open_arena(), "x" * (17 << 20))
+    _send_and_leave(Player(bench, RESET_S, RESET_S), "x" * (17 << 20))
     yield "huge-frame", player.reset().data.get("reward")
 
 
@@ -132,12 +140,14 @@ def _reset_within(player: Player, seconds: float) -> JsonValue:
     return begun.data.get("reward", begun.output)
 
 
-def _send_and_leave(arena: Arena, frame: str) -> None:
+def _send_and_leave(player: Player, frame: str) -> None:
     """Send a frame and close the socket half a second later, while the reply is still to come."""
     try:
-        arena.exchange(frame, 0.5)
+        player.send(frame, 0.5)
     except Exception:  # noqa: BLE001 - no reply is what is wanted
         return
+    finally:
+        player.close()
 
 
 def _code_of_second(bench: Bench) -> JsonValue:

@@ -110,11 +110,13 @@ class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
     def close(self) -> None:
         """End the session: nothing of it keeps running, and the next one may begin."""
         arena = self._arena
-        with arena.lock:
-            if arena.owner is self:
-                arena.owner = None
-                arena.runner.kill_all()
         self._task_id = None
+        # Stateless requests close theirs in the event loop: it must not wait for another session's command.
+        if arena.owner is not self:
+            return
+        with arena.lock:
+            arena.owner = None
+            arena.runner.kill_all()
 
     @property
     def state(self) -> State:
@@ -157,12 +159,12 @@ class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
     def _claim(self) -> None:
         """Take the lock, and the arena unless another session's episode is running."""
         arena = self._arena
-        if not arena.lock.acquire(timeout=_BUSY_WAIT_S):
-            raise RequestError("the arena is busy with another session")
-        if arena.owner not in (None, self):
+        if arena.owner in (None, self) and arena.lock.acquire(timeout=_BUSY_WAIT_S):
+            if arena.owner in (None, self):
+                arena.owner = self
+                return
             arena.lock.release()
-            raise RequestError("another session's episode is running")
-        arena.owner = self
+        raise RequestError("another session's episode is running")
 
 
 def _running(task_id: str, result: ShellResult) -> ShellObservation:
