@@ -46,9 +46,23 @@ def fetch_attestations(
                 where=str(pinned),
                 remedy="remove the one that this release did not make",
             )
-        attested = verifier.verify(bundle, subject_digest=pinned.digest or "", predicate_type=predicate_type)
+        attested = verify_bundle(bundle, kind, pinned, f"{pinned}, {descriptor.digest}", verifier)
         found[kind] = FoundAttestation(descriptor, attested)
     return found
+
+
+def verify_bundle(
+    bundle: bytes, kind: AttestationKind, pinned: Reference, place: str, verifier: BundleVerifier
+) -> Attested:
+    """Verify a bundle of a kind about a pinned image; IntegrityError names `place` and the step that does not hold."""
+    try:
+        return verifier.verify(bundle, subject_digest=pinned.digest or "", predicate_type=PREDICATE_TYPES[kind])
+    except IntegrityError as error:
+        raise IntegrityError(
+            f"the {kind} attestation does not verify: {error.what}",
+            where=f"{place}: {error.where}",
+            remedy=error.remedy or "do not use it: somebody else made it, or it was changed",
+        ) from error
 
 
 def require_all(found: Mapping[AttestationKind, FoundAttestation], pinned: Reference) -> None:

@@ -12,10 +12,14 @@ from pipeline.model.digest import digest_of
 from pipeline.model.record import canonical_json
 from pipeline.plan import Plan, PlannedImage
 from pipeline.stages.fileset import MAX_FILE_BYTES, walk
+from pipeline.stages.scanning import read_all_fixtures
 
 
 def digest_inputs(plan: Plan, image: PlannedImage, base_digest: str | None, revision: str) -> str:
-    """Digest over the release file's part, every file of the definition and task, the pipeline, base and revision."""
+    """Digest over the release file's part, every file of the definition and task, the pipeline, base and revision.
+
+    The fixtures of all definitions count: every image is scanned for them.
+    """
     source = image.source
     folders = [source.definition_path, plan.release.root / "pipeline"]
     if source.task_path is not None and not source.task_path.is_relative_to(source.definition_path):
@@ -30,6 +34,7 @@ def digest_inputs(plan: Plan, image: PlannedImage, base_digest: str | None, revi
         "revision": revision,
         "compressor": COMPRESSOR,
         "files": dict(files),
+        "fixtures": {name: digest_of(text) for name, text in read_all_fixtures(plan).items()},
     }
     return digest_of(canonical_json(document))
 

@@ -30,6 +30,7 @@ from pipeline.stages.attestations import (
     attached,
     fetch_attestations,
     require_all,
+    verify_bundle,
 )
 from pipeline.stages.records import RECORD_NAME, load_built, load_manifest, read_output
 
@@ -184,8 +185,11 @@ def _signed(
     if not path.is_file():
         write_atomic(path, ports.signer.sign(statement))
     bundle = read_bytes_limited(path, MAX_BUNDLE_BYTES)
-    attested = ports.verifier.verify(bundle, subject_digest=pinned.digest or "", predicate_type=PREDICATE_TYPES[kind])
-    return bundle, attested
+    try:
+        return bundle, verify_bundle(bundle, kind, pinned, str(path), ports.verifier)
+    except IntegrityError as error:
+        error.remedy = "remove this file and publish again: what was never pushed is signed anew"
+        raise
 
 
 def _note_difference(

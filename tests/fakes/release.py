@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import yaml
 
 from pipeline.config import load_release
 from pipeline.layout import Layout
+from pipeline.model.digest import digest_of, hex_of
 from pipeline.model.material import Material
-from pipeline.model.oci import ImageConfig
+from pipeline.model.oci import Descriptor, ImageConfig
 from pipeline.model.record import canonical_json
 from pipeline.model.reference import Reference
 from pipeline.model.release import Target
 from pipeline.model.stages import PublishedImage
 from pipeline.paths import Paths
 from pipeline.plan import Plan, make_plan
-from pipeline.ports import BundleVerifier
+from pipeline.ports import BlobStore, BundleVerifier, PushOutcome
 from pipeline.report.facts import ReleaseFacts
 from pipeline.stages.build import BuildOutcome, BuildPorts, build
 from pipeline.stages.evidence import known_digests, write_evidence
@@ -109,7 +111,8 @@ def _write_repair(folder: Path) -> None:
     _write(task / "packages.lock", "")
     _write(task / "sdists.lock", "")
     document = {
-        "version": 1, "id": "lookup-1", "title": "Exact lookup", "record": "record.json", "record_sha256": "0" * 64,
+        "version": 1, "id": "lookup-1", "title": "Exact lookup", "record": "record.json",
+        "record_sha256": hex_of(digest_of(record)),
         "repository": RECIPE.model_dump(mode="json"), "packages": "packages.lock",
         "base_commit": make_tiny_history().base_commit, "reference_repair": "fixtures/reference.patch",
     }  # fmt: skip
@@ -164,6 +167,22 @@ class QuietReporter:
         self.notes.append(text)
 
 
+class RecordingRegistry(SimulatedRegistry):
+    """A client with credentials that remembers how each blob came to be in the registry."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation, may_push=True)
+        self.outcomes: list[tuple[str, str, PushOutcome]] = []
+
+    def push_blob(
+        self, reference: Reference, blob: Descriptor, source: BlobStore, mount_from: str | None
+    ) -> PushOutcome:
+        """Repository, digest and outcome are remembered."""
+        outcome = super().push_blob(reference, blob, source, mount_from)
+        self.outcomes.append((reference.repository, blob.digest, outcome))
+        return outcome
+
+
 @dataclass
 class PullingEngine(FakeEngine):
     """An engine that pulls from a simulated registry, without credentials."""
@@ -176,6 +195,11 @@ class PullingEngine(FakeEngine):
         client = self.registry.anonymous
         manifest = client.fetch_manifest(reference)
         return self._keep(ImageConfig(b"".join(client.fetch_blob(reference, manifest.view.config))))
+
+
+@cache
+def _load_plan(path: Path, target: str, state: tuple[object, ...]) -> Plan:
+    return make_plan(load_release(path), target)
 
 
 class TinyWorld:
@@ -193,13 +217,15 @@ class TinyWorld:
         self.reporter = QuietReporter()
         self.examiner = FakeExaminer(self.plan, self.paths.cache, self.engine, self.reporter)
         self.revision = "c" * 40
-        self.environment: tuple[Material, ...] = ()
-        self.publisher: SimulatedRegistry = self.registry.publisher
+        self.environment: tuple[Material, ...] = ()  # what the pipeline runs on
+        self.publisher = RecordingRegistry(self.registry)
 
     @property
     def plan(self) -> Plan:
         """As the files are now."""
-        return make_plan(load_release(self.release_path), self.target)
+        files = [self.release_path, *(p for name in ("images", "policies") for p in (self.root / name).rglob("*.*"))]
+        state = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+        return _load_plan(self.release_path, self.target, state)
 
     @property
     def paths(self) -> Paths:
@@ -221,13 +247,13 @@ class TinyWorld:
         self.examiner.plan, self.examiner.engine = self.plan, self.engine
         ports = BuildPorts(
             self.registry.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
-            self.revision, self.environment,
+            self.revision, lambda: self.environment,
         )  # fmt: skip
         return build(self.plan, self.paths, ports)
 
     def publish(self) -> tuple[PublishedImage, ...]:
         """The stage, as a fresh process with a client of its own."""
-        self.publisher = self.registry.publisher
+        self.publisher = RecordingRegistry(self.registry)
         ports = PublishPorts(self.publisher, FakeSigner(self.sigstore), self.verifier, self.reporter)
         return publish(self.plan, self.paths, ports)
 
@@ -264,8 +290,14 @@ def copy_world(world: TinyWorld, root: Path) -> TinyWorld:
         own.blobs.update(repository.blobs)
         own.manifests.update(repository.manifests)
         own.tags.update(repository.tags)
-    copied.sigstore, copied.revision = world.sigstore, world.revision
+    copied.sigstore, copied.revision = FakeSigstore(world.sigstore.name), world.revision
     return copied
+
+
+def without_registry(world: TinyWorld) -> TinyWorld:
+    """The same folder beside an empty registry and a fresh log; nothing was published yet."""
+    shutil.rmtree(world.root / ".pipeline" / "publish", ignore_errors=True)
+    return TinyWorld(world.root, world.target)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Build, over simulators: the unchanged is left alone, the damaged or foreign made anew, and what fails stays unbuilt."""
+"""Build, over simulators: the unchanged is left alone, the damaged or foreign made anew, what fails stays unbuilt."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_unchanged_inputs_do_nothing(built: TinyWorld) -> None:
     ("path", "expected"),
     [
         ("images/repair/server/parts/shell.py", {REPAIR: True, WORKFLOW: True}),
-        ("images/repair/tasks/lookup/record.json", {REPAIR: True, WORKFLOW: True}),
+        ("images/repair/fixtures/reference.patch", {REPAIR: True, WORKFLOW: True}),
         ("images/workflow/workflow/__main__.py", {REPAIR: False, WORKFLOW: True}),
     ],
 )
@@ -103,8 +103,19 @@ def test_a_changed_file_builds_what_is_made_from_it(built: TinyWorld, path: str,
     before = digests(built)
     assert made(built) == expected
     after = digests(built)
-    assert {image: before[image] != after[image] for image in before} == expected
+    goes_in = "fixtures" not in path
+    assert {image: before[image] != after[image] for image in before} == {i: m and goes_in for i, m in expected.items()}
     assert made(built) == {REPAIR: False, WORKFLOW: False}
+
+
+def test_a_changed_record_is_refused_until_the_task_says_so(built: TinyWorld) -> None:
+    task = built.root / "images/repair/tasks/lookup"
+    record = (task / "record.json").read_bytes() + b"\n"
+    (task / "record.json").write_bytes(record)
+    with pytest.raises(ConfigError, match=r"record\.json is"):
+        built.build()
+    edit_yaml(task / "task.yaml", lambda document: document.update(record_sha256=hex_of(digest_of(record))))
+    assert made(built) == {REPAIR: True, WORKFLOW: True}
 
 
 def change_a_policy(world: TinyWorld) -> None:
