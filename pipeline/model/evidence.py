@@ -116,6 +116,73 @@ class ServedSchema(Record):
     documents: dict[str, JsonValue]
 
 
+class SnapshotLayer(Record):
+    """A distinct layer of a release; size in compressed bytes, and the ids of the images that have it."""
+
+    digest: Digest
+    size: int
+    images: tuple[str, ...]
+
+
+class SnapshotPackage(Record):
+    """One version of a package: `ecosystem` is a package URL's type (deb, pypi), licences as the SBOM writes them."""
+
+    ecosystem: str
+    name: str
+    version: str
+    licences: tuple[str, ...]
+    images: tuple[str, ...]
+
+
+class SnapshotChecks(Record):
+    """The checks of one image after the pull: ids that passed, and outcome by id of the rest."""
+
+    image: str
+    passed: tuple[str, ...]
+    others: dict[str, str]
+
+
+class SnapshotPolicy(Record):
+    """A policy's outcome; `rule` is the digest of its whole definition, so that a loosened rule shows."""
+
+    policy: str
+    outcome: str
+    rule: Digest
+
+
+class SnapshotImage(Record):
+    """An image, its manifest, and its size in compressed bytes."""
+
+    image: str
+    manifest_digest: Digest
+    compressed_bytes: int
+
+
+class Snapshot(Record):
+    """What two releases are compared by."""
+
+    release: str
+    target: str
+    passed: bool
+    identity: str
+    issuer: str
+    images: tuple[SnapshotImage, ...]
+    layers_once_bytes: int
+    layers: tuple[SnapshotLayer, ...]
+    packages: tuple[SnapshotPackage, ...]
+    checks: tuple[SnapshotChecks, ...]
+    policies: tuple[SnapshotPolicy, ...]
+
+
+class PreviousRelease(Record):
+    """previous.json: the release before, as its evidence was when this one was written; `index` is of its evidence.json."""
+
+    kind: Literal["previous-release/v1"] = "previous-release/v1"
+    index: Digest
+    snapshot: Snapshot
+
+
+PREVIOUS = "previous.json"
 ATTESTATION_PATH = "images/{image}/attestations/{kind}.sigstore.json"
 
 

@@ -6,19 +6,26 @@ from collections.abc import Mapping
 
 from pipeline.model.digest import digest_of
 from pipeline.model.evidence import EvidenceFile, EvidenceIndex, Verdicts
+from pipeline.report.changes import compare
 from pipeline.report.facts import ImageFacts, ReleaseFacts
 from pipeline.report.markdown import render_markdown
+from pipeline.report.page import render_page
+from pipeline.report.snapshot import take_snapshot
 
 INDEX = "evidence.json"
 
 
 def derive_files(facts: ReleaseFacts) -> dict[str, bytes]:
     """Path -> bytes of everything that is computed; the same facts give the same bytes."""
+    changes = compare(facts.previous.snapshot, take_snapshot(facts)) if facts.previous else None
     files = {
         "sizes.json": facts.sizes.to_bytes(),
-        "policies.json": Verdicts(verdicts=tuple(verdict.model_dump(mode="json") for verdict in facts.verdicts)).to_bytes(),
+        "policies.json": Verdicts(
+            verdicts=tuple(verdict.model_dump(mode="json") for verdict in facts.verdicts)
+        ).to_bytes(),
         "state.json": facts.state.to_bytes(),
-        "report.md": render_markdown(facts).encode(),
+        "report.md": render_markdown(facts, changes).encode(),
+        "report.html": render_page(facts, changes).encode(),
     }
     for image in facts.images:
         files |= _image_files(image)

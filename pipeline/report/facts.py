@@ -13,10 +13,12 @@ from pipeline.checks.observations import ImageObservation, ReleaseObservation, S
 from pipeline.errors import IntegrityError
 from pipeline.model.attestation import TestResult
 from pipeline.model.evidence import (
+    PREVIOUS,
     Agreement,
     Disagreement,
     EvidenceInputs,
     ImageInput,
+    PreviousRelease,
     Pull,
     ServedSchema,
     State,
@@ -75,6 +77,7 @@ class ReleaseFacts:
     sizes: Sizes
     verdicts: tuple[Verdict, ...]
     state: State
+    previous: PreviousRelease | None = None
 
     @property
     def passed(self) -> bool:
@@ -90,7 +93,8 @@ def load_facts(files: Mapping[str, bytes], attested: Mapping[str, Attestations])
     sizes = measure({image.id: image.manifest for image in images})
     observation = ReleaseObservation("verify", tuple(map(_observe, images)), inputs.target.identity)
     verdicts = evaluate(inputs.policies, observation, date.fromisoformat(inputs.release))
-    return ReleaseFacts(inputs, images, sizes, verdicts, _state(images))
+    previous = PreviousRelease.load(files[PREVIOUS], PREVIOUS) if PREVIOUS in files else None
+    return ReleaseFacts(inputs, images, sizes, verdicts, _state(images), previous)
 
 
 def manifest_type(raw: bytes) -> str:
