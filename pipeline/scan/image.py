@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipeline.model.oci import ImageConfig
 from pipeline.scan import gitfiles, tar
@@ -60,9 +61,15 @@ class History:
                 return None
             store = store.rpartition(b"/")[0]
 
-    def future_prefixed(self) -> list[str]:
-        """Hex ids in order, to look abbreviated ones up."""
+    @cached_property
+    def future_hex(self) -> list[str]:
+        """Hex ids of the future in order, to look abbreviated ones up. Once everything is decided."""
         return sorted(one.hex() for one in self.future)
+
+    @cached_property
+    def plain_blobs(self) -> frozenset[bytes]:
+        """Blobs of the future that a plain file cannot equal by chance. Once everything is decided."""
+        return frozenset(one for one in self.future if _may_be_plain(self, one))
 
 
 def make_history(graphs: Sequence[Graph], rules: Rules) -> History:
@@ -145,15 +152,13 @@ def _layer_leaks(index: int, layer: LayerScan, graph: Graph, history: History, r
         where = tar.undisplay(own.path)
         yield Leak(layer=layer.layer, path=own.path, kind=own.kind, reach=reach(where), how=own.how, label=own.label)
     grouped: dict[tuple[bytes, str, LeakKind], list[bytes]] = {}
-    prefixes = history.future_prefixed()
     for sighting in graph.sightings:
-        kind, wrong = _judge(sighting, history, prefixes)
+        kind, wrong = _judge(sighting, history)
         if wrong:
             how = f"names objects: {sighting.how}" if sighting.strength == "names" else sighting.how
             grouped.setdefault((sighting.path, how.partition(" refs/")[0], kind), []).extend(wrong)
-    blobs = {one for one in history.future if _may_be_plain(history, one)}
-    for seen in load_inventory(layer.inventory, layer.layer) if blobs else ():
-        if seen.blob in blobs:
+    for seen in load_inventory(layer.inventory, layer.layer) if history.plain_blobs else ():
+        if seen.blob in history.plain_blobs:
             grouped.setdefault((seen.path, "the same content as a future blob", "future"), []).append(seen.blob)
     for (path, how, kind), ids in grouped.items():
         yield Leak(
@@ -162,11 +167,11 @@ def _layer_leaks(index: int, layer: LayerScan, graph: Graph, history: History, r
         )  # fmt: skip
 
 
-def _judge(sighting: Sighting, history: History, prefixes: Sequence[str]) -> tuple[LeakKind, list[bytes]]:
+def _judge(sighting: Sighting, history: History) -> tuple[LeakKind, list[bytes]]:
     related = history.is_related(sighting.store)
     if sighting.how == "patch":
         texts = (one[1:].decode() for one in sighting.ids)
-        return "future", [found for text in texts if (found := _by_prefix(text, prefixes)) is not None]
+        return "future", [found for text in texts if (found := _by_prefix(text, history.future_hex)) is not None]
     if related is False:
         if history.unrelated_allowed:
             return "unrelated", []

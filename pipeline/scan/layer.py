@@ -146,6 +146,8 @@ class _LayerScanner:
         try:
             for packed in read_pack(data, self._limits, lambda _: None):
                 self._graph.add(packed.object)
+                if len(self._graph.objects) > self._limits.objects:
+                    raise HostileInputError(f"more than {self._limits.objects} git objects in one layer")
                 ids.append(packed.object.id)
         finally:
             self._sight(path, how, "holds", ids)

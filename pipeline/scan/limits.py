@@ -20,7 +20,7 @@ class Limits:
     archive_members: int = 1_000_000
     archive_ratio: int = 200
     ratio_free_bytes: int = 64 << 20
-    objects: int = 8_000_000
+    objects: int = 1_000_000
     delta_bytes: int = 64 << 20
 
 
