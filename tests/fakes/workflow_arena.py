@@ -113,8 +113,8 @@ class FaultyTask(WorkflowTask):  # type: ignore[misc]
             self._resets = getattr(self, "_resets", 0) + 1
             path = next(Path(self._path).glob("*.json"))
             path.write_text(path.read_text() + " " * (self._resets % 50))
-        if "root-owned" in self.faults:
-            os.chown(Path(self._path) / "INSTRUCTIONS.md", os.getuid(), 54321 if os.getuid() == 0 else os.getgid())
+        if "extra-file" in self.faults:
+            (Path(self._path) / "notes.txt").touch()
         return text
 
     def grade(self, task_id: str) -> Any:

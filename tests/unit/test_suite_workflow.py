@@ -80,7 +80,7 @@ PREFIX = f"workflow.{CASE.id}."
         (("seeded",), {"seeds"}),
         (("stale",), {"isolation"}),
         (("forgetful",), {"isolation"}),
-        (("root-owned",), {"workspace"}),
+        (("extra-file",), {"workspace"}),
     ],
 )
 def test_a_broken_environment_fails_the_right_checks(faults: tuple[str, ...], expected: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,11 @@ def test_it_runs_without_the_environment_and_its_prints_go_nowhere(monkeypatch: 
     monkeypatch.setenv("SECRET_TOKEN", "planted")
     spy = b'print("noise")\nimport os\nassert "SECRET_TOKEN" not in os.environ\nTASK_IDS ='
     assert len(examine_vendored(MODULE.replace(b"TASK_IDS =", spy), "module")) == 8
+
+
+def test_it_runs_without_root_and_without_network() -> None:
+    interfaces = '{line.split(":")[0].strip() for line in open("/proc/self/net/dev") if ":" in line}'
+    spy = b"import os\nassert os.getuid() != 0\n"
+    if os.geteuid() == 0:
+        spy += f'assert {interfaces} == {{"lo"}}\n'.encode()
+    assert len(examine_vendored(MODULE.replace(b"TASK_IDS =", spy + b"TASK_IDS ="), "module")) == 8
