@@ -1,7 +1,7 @@
 """Runs a vendored curriculum outside any image: twice, with other hash seeds and in another order.
 
-Where the pipeline is root it runs as nobody, without network if the machine allows; always with limits on time, memory, output
-and descriptors, without environment and without site packages.
+Where the pipeline is root it runs as nobody, without network if the machine allows; always with limits on time, memory,
+output and descriptors, without environment and without site packages.
 """
 
 from __future__ import annotations
