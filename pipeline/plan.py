@@ -86,7 +86,7 @@ def _reference(target: Target, image_id: str, date: str) -> Reference:
 def render_plan(plan: Plan) -> str:
     """The plan as `nox -s plan` prints it."""
     lines = [
-        f"release {plan.release.file.release} on target {plan.target_name!r} ({plan.target.kind}, {plan.target.registry})",
+        f"release {plan.release.file.release} on target {plan.target_name!r}, {plan.target.kind}: {plan.target.registry}",
         f"signed by {plan.target.identity.subject}",
     ]
     for image in plan.images:

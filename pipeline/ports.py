@@ -64,7 +64,7 @@ class PushRegistry(PullRegistry, Protocol):
         """Make the blob exist: already there, mounted from another repository of the registry, or uploaded."""
 
     def push_manifest(self, reference: Reference, manifest: Manifest) -> None:
-        """Put raw bytes under the reference's tag or digest; IntegrityError when the registry reports another digest."""
+        """Put raw bytes under a tag or digest; IntegrityError when the registry reports another digest."""
 
     def push_referrer(self, reference: Reference, manifest: Manifest) -> None:
         """Put a manifest with `subject` by digest, and maintain the fallback index where there is no referrers API."""
@@ -161,7 +161,7 @@ class BundleVerifier(Protocol):
     """Checks bundles against one trusted root and one expected identity, offline."""
 
     def verify(self, bundle: bytes, *, subject_digest: str, predicate_type: str) -> Attested:
-        """Numbered steps; IntegrityError says which one failed. Subject, types, timestamp, identity and log all count."""
+        """Numbered steps; IntegrityError says which failed. Subject, types, timestamp, identity and log all count."""
 
 
 class GitRepository(Protocol):

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 
+from pipeline import verbs_services, verbs_tools
 from pipeline.plan import render_plan
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
@@ -119,44 +120,6 @@ def review(options: argparse.Namespace, settings: Settings) -> None:
         print("signed by the local target's private Sigstore: this proves the mechanics, not third-party trust")
 
 
-def up(options: argparse.Namespace, settings: Settings) -> None:
-    """Start the local services."""
-    from pipeline.embedded import services
-
-    world = _world(options, settings)
-    _print_status(services.start(world.services))
-
-
-def down(options: argparse.Namespace, settings: Settings) -> None:
-    """Stop the local services; with --purge, remove the local state too."""
-    from pipeline.embedded import services
-    from pipeline.files import remove_tree
-
-    world = _world(options, settings)
-    with world.lock("down"):
-        services.stop(world.services)
-        if options.purge:
-            for folder in sorted(world.paths.state.iterdir()):
-                if folder.is_dir() and folder.name != "cache":
-                    remove_tree(folder)
-    print("stopped" + (", and local state removed" if options.purge else ""))
-
-
-def status(options: argparse.Namespace, settings: Settings) -> None:
-    """Print what runs."""
-    from pipeline.embedded import services
-
-    _print_status(services.status(_world(options, settings).services))
-
-
-def _print_status(found: object) -> None:
-    from pipeline.embedded.services import Status
-
-    assert isinstance(found, Status)
-    for service in found.services:
-        print(f"{service.name:20} {service.state:10} {service.where:50} {service.pid or ''}")
-
-
 def _world(options: argparse.Namespace, settings: Settings) -> World:
     return World(options.release, options.target, settings)
 
@@ -167,7 +130,10 @@ VERBS: Mapping[str, Verb] = {
     "publish": publish,
     "verify": verify,
     "review": review,
-    "up": up,
-    "down": down,
-    "status": status,
+    "scan": verbs_tools.scan,
+    "policies": verbs_tools.policies,
+    "schemas": verbs_tools.schemas,
+    "up": verbs_services.up,
+    "down": verbs_services.down,
+    "status": verbs_services.status,
 }

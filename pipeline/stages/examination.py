@@ -15,15 +15,16 @@ from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Arena, ContainerLimits, Engine, Reporter
-from pipeline.scan.image import judge_image
 from pipeline.scan.record import ImageScan
 from pipeline.stages.examiner import Examination
-from pipeline.stages.scanning import make_rules, scan_layers
+from pipeline.stages.scan import scan_store
+from pipeline.stages.scanning import FolderCache, make_rules
 from pipeline.stages.suites import make_scenarios
 from pipeline.suites.runner import run_timed_suite
 from pipeline.suites.scenario import Bench
 
-WORKERS = 2
+# more than cores: most checks of a repair wait for a limit to be reached
+WORKERS = 4
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ class ImageExaminer:
 
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer and the config, for future history and fixtures."""
-        rules = make_rules(self.plan, image)
-        scans = scan_layers(layout, manifest, config, rules, self.paths.cache, self.reporter)
-        return judge_image(scans, config, rules)
+        with self.reporter.step(f"{image.id}: scan {len(manifest.view.layers)} layers"):
+            rules = make_rules(self.plan, image)
+            return scan_store(layout, manifest, rules, FolderCache(self.paths.cache / "scans"))[0]
 
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """The behavioural suite, in containers of that image id."""

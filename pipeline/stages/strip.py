@@ -20,11 +20,11 @@ from pipeline.model.record import Record
 from pipeline.model.stages import LayerRecord
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Reporter
-from pipeline.scan.image import judge_image
 from pipeline.stages.assemble import record_of
 from pipeline.stages.bases import Base
 from pipeline.stages.fileset import MAX_FILE_BYTES
-from pipeline.stages.scanning import make_rules, scan_layers
+from pipeline.stages.scan import scan_store
+from pipeline.stages.scanning import FolderCache, make_rules
 
 
 class BaseReport(Record):
@@ -55,9 +55,8 @@ def strip_base(
         report = BaseReport(base=str(base.reference), leaks={}, rewritten={}, dropped_layers=(), repository=None)
         return Stripped(layers, (), report)
     # 1. What is in the base, judged by topology.
-    rules = make_rules(plan, image)
-    scans = scan_layers(base.layout, base.manifest, base.config, rules, cache, reporter)
-    scan = judge_image(scans, base.config, rules)
+    with reporter.step(f"{image.id}: scan the base"):
+        scan, scans = scan_store(base.layout, base.manifest, make_rules(plan, image), FolderCache(cache / "scans"))
     # 2. The repository, rebuilt from what the base commit reaches.
     folder = read_cwd(image)
     openers = [partial(base.layout.open, layer.digest) for layer in base.manifest.view.layers]
