@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from pipeline.model.digest import Digest
 from pipeline.model.record import Record
-from pipeline.model.release import ImageDefinition, Policy, Target, TaskDefinition
+from pipeline.model.release import Date, ImageDefinition, Name, Policy, Target, TaskDefinition
 from pipeline.model.stages import AttestationKind
 
 StateName = Literal["publication", "local checks", "anonymous replay", "admission", "training", "private evaluation"]
@@ -159,10 +159,10 @@ class SnapshotImage(Record):
 
 
 class Snapshot(Record):
-    """What two releases are compared by."""
+    """What two releases are compared by. Release and target name a folder of evidence, so they are no free text."""
 
-    release: str
-    target: str
+    release: Date
+    target: Name
     passed: bool
     identity: str
     issuer: str
@@ -175,7 +175,7 @@ class Snapshot(Record):
 
 
 class PreviousRelease(Record):
-    """previous.json: the release before, as its evidence was when this one was written; `index` is of its evidence.json."""
+    """previous.json: the release before, as it was when this one was written; `index` is of its evidence.json."""
 
     kind: Literal["previous-release/v1"] = "previous-release/v1"
     index: Digest

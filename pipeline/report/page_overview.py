@@ -115,11 +115,7 @@ def _image(facts: ReleaseFacts, image: ImageFacts, detail: Detail) -> Markup:
     return fold(
         image.id,
         terms(pairs),
-        element(
-            "pre",
-            element("code", Markup("\n".join(join([line]) for line in cosign_commands(facts, image)))),
-            tabindex=0,
-        ),
+        *(element("pre", code(command)) for command in cosign_commands(facts, image)),
         is_open=len(facts.images) <= 4,
     )
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pipeline.checks.evaluate import Verdict
+from pipeline.model.evidence import SnapshotPackage
 from pipeline.model.finding import Finding
 from pipeline.model.release import Policy
 from pipeline.report.contents import Input, list_inputs, list_packages, list_parameters
@@ -34,24 +35,27 @@ MAX_FINDINGS = 30
 
 
 def packages_part(facts: ReleaseFacts, detail: Detail) -> Markup:
-    """Every component of the SBOMs with its licences and the images that have it."""
+    """Every component of the SBOMs with its licences and the images that have it, folded by ecosystem."""
     packages = list_packages(facts)
     unstated = sum(not package.licences for package in packages)
-    columns = [Column("package"), Column("version"), Column("kind"), Column("licences"), Column("in images")]
+    text = f"{len(packages):,} components in all images; {unstated:,} state no licence. In full: {SBOM_FILES}."
+    groups = groupby(packages, key=lambda package: package.ecosystem)
+    return join([element("p", text), *(_packages(name, list(group), detail) for name, group in groups)])
+
+
+def _packages(ecosystem: str, listed: Sequence[SnapshotPackage], detail: Detail) -> Markup:
+    columns = [Column("package"), Column("version"), Column("licences"), Column("in images")]
     rows = (
         row(
             short(package.name, detail, SBOM_FILES),
             short(package.version, detail, SBOM_FILES),
-            package.ecosystem,
             short("; ".join(package.licences) or "(states none)", detail, SBOM_FILES),
             ", ".join(package.images),
         )
-        for package in packages
+        for package in listed
     )
-    text = f"{len(packages):,} components in all images; {unstated:,} state no licence. In full: {SBOM_FILES}."
-    return join(
-        [element("p", text), table("Components and licences", columns, rows, detail, SBOM_FILES, "packages stack")]
-    )
+    body = table(f"Components and licences: {ecosystem}", columns, rows, detail, SBOM_FILES, "packages stack")
+    return fold(short(f"{ecosystem}: {len(listed):,}", detail, SBOM_FILES), body)
 
 
 def policies_part(facts: ReleaseFacts, detail: Detail) -> Markup:

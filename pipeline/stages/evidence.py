@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.files import read_bytes_limited, replace_tree, write_atomic
-from pipeline.model.evidence import EvidenceIndex, EvidenceInputs, ImageInput, ServedSchema, attestation_path
+from pipeline.model.evidence import (
+    PREVIOUS,
+    EvidenceIndex,
+    EvidenceInputs,
+    ImageInput,
+    PreviousRelease,
+    ServedSchema,
+    attestation_path,
+)
 from pipeline.paths import Paths
 from pipeline.plan import Plan
 from pipeline.report.evidence import INDEX, derive_files, make_index
@@ -18,9 +26,20 @@ TRUSTED_ROOT = "trusted_root.json"
 INPUTS = "inputs.json"
 
 
-def write_evidence(plan: Plan, paths: Paths, verified: Sequence[VerifiedImage], trusted_root: bytes) -> ReleaseFacts:
-    """Write evidence/<release>/<target>/ and sbom/<release>/<target>/; returns the facts that they state."""
+def write_evidence(
+    plan: Plan,
+    paths: Paths,
+    verified: Sequence[VerifiedImage],
+    trusted_root: bytes,
+    previous: PreviousRelease | None = None,
+) -> ReleaseFacts:
+    """Write evidence/<release>/<target>/ and sbom/<release>/<target>/; returns the facts that they state.
+
+    `previous` is what the report compares this release with; it is kept, so that a review needs this folder alone.
+    """
     primary = collect_primary(plan, verified, trusted_root)
+    if previous is not None:
+        primary[PREVIOUS] = previous.to_bytes()
     facts = load_facts(primary, {image.image.id: attestations_of(image) for image in verified})
     files = {**primary, **derive_files(facts)}
     files[INDEX] = make_index(facts, files)

@@ -10,7 +10,14 @@ from pipeline.errors import IntegrityError, PipelineError, StageError, Verificat
 from pipeline.files import read_bytes_limited
 from pipeline.model.attestation import PREDICATE_TYPES
 from pipeline.model.digest import digest_of
-from pipeline.model.evidence import EvidenceIndex, EvidenceInputs, Pull, attestation_path
+from pipeline.model.evidence import (
+    PREVIOUS,
+    EvidenceIndex,
+    EvidenceInputs,
+    PreviousRelease,
+    Pull,
+    attestation_path,
+)
 from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.model.release import Target
 from pipeline.ports import Attested, BundleVerifier, Reporter
@@ -24,7 +31,18 @@ MAX_FILE_BYTES = 256 << 20
 # made from evidence and allowed to be added to it later; each carries the digests of what it was made from
 FURTHER = ("documents/", "training-diagnosis.json")
 
+IMAGE_FILES = ("manifest.json", "config.json", "pull.json", "scan.json", "checks-after.json", "schema.json")
+
 MakeVerifier = Callable[[Target, bytes], BundleVerifier]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A folder whose bytes, images and bundles hold: its index, its files by path, and the facts that they show."""
+
+    index: EvidenceIndex
+    files: Mapping[str, bytes]
+    facts: ReleaseFacts
 
 
 @dataclass(frozen=True)
@@ -42,27 +60,64 @@ def review(folder: Path, expected: Mapping[str, Target], make_verifier: MakeVeri
     `expected` are the targets of this clone's release file by name: the folder's target must be one of them.
     `make_verifier` takes the target and the folder's trusted root.
     """
-    # 1. Every file is one that the index names, byte for byte.
-    index, files = _read_all(folder)
-    # 2. The folder is about a target of this repository, and expects its identity.
-    inputs = EvidenceInputs.load(files[INPUTS], INPUTS)
-    _check_target(inputs, expected)
-    # 3. Manifests, configs and what was pulled belong together.
-    for asked in inputs.images:
-        _check_image(asked.image, files)
-    # 4. Every bundle, against the trusted root and the identity.
-    verifier = make_verifier(inputs.target, files[TRUSTED_ROOT])
-    with reporter.step("verify bundles", len(inputs.images) * len(KINDS)) as advance:
-        attested = {asked.image: _verify_bundles(asked.image, files, verifier, advance) for asked in inputs.images}
+    # 1-4. Bytes, target, images, bundles.
+    evidence = load_evidence(folder, expected, make_verifier, reporter)
+    facts = evidence.facts
     # 5. Everything that follows from these is computed again and compared.
-    facts = load_facts(files, attested)
-    _check_derived(facts, index, files)
-    # 6. The verdict that was written is the verdict.
+    _check_derived(facts, evidence.index, evidence.files)
+    # 6. The release that it is compared with is the one beside it, where there is one.
+    if facts.previous is not None:
+        _check_previous(folder, facts.inputs, facts.previous)
+    # 7. The verdict that was written is the verdict.
     if not facts.passed:
         raise VerificationError(
             "the evidence is intact, and the release does not pass", where=str(folder / "report.md")
         )
-    return Review(facts, len(files), len(inputs.images) * len(KINDS))
+    return Review(facts, len(evidence.files), len(facts.images) * len(KINDS))
+
+
+def load_evidence(
+    folder: Path, expected: Mapping[str, Target] | None, make_verifier: MakeVerifier, reporter: Reporter
+) -> Evidence:
+    """The primary part of a review: what a folder shows, all of it verified. IntegrityError names a file.
+
+    Without `expected`, it may be signed by whom its own inputs name: enough to compare releases, not to trust one.
+    """
+    # 1. Every file is one that the index names, byte for byte.
+    index, files = _read_all(folder)
+    # 2. The folder is about a target of this repository, and expects its identity.
+    inputs = EvidenceInputs.load(_of(files, INPUTS), INPUTS)
+    if expected is not None:
+        _check_target(inputs, expected)
+    # 3. Manifests, configs and what was pulled belong together.
+    for asked in inputs.images:
+        for name in IMAGE_FILES:
+            _of(files, f"images/{asked.image}/{name}")
+        _check_image(asked.image, files)
+    # 4. Every bundle, against the trusted root and the identity.
+    verifier = make_verifier(inputs.target, _of(files, TRUSTED_ROOT))
+    with reporter.step("verify bundles", len(inputs.images) * len(KINDS)) as advance:
+        attested = {asked.image: _verify_bundles(asked.image, files, verifier, advance) for asked in inputs.images}
+    return Evidence(index, files, load_facts(files, attested))
+
+
+def _of(files: Mapping[str, bytes], path: str) -> bytes:
+    if path not in files:
+        raise IntegrityError(f"{INDEX} does not name this file", where=path)
+    return files[path]
+
+
+def _check_previous(folder: Path, inputs: EvidenceInputs, previous: PreviousRelease) -> None:
+    before = previous.snapshot
+    if before.target != inputs.target_name or before.release >= inputs.release:
+        raise IntegrityError("not an earlier release on the same target", where=PREVIOUS)
+    index = folder.resolve().parent.parent / before.release / before.target / INDEX
+    if index.is_file() and digest_of(read_bytes_limited(index, MAX_FILE_BYTES)) != previous.index:
+        raise IntegrityError(
+            f"the evidence of {before.release} is not the one that this release was compared with",
+            where=PREVIOUS,
+            remedy="when that evidence was rightly written again, run: nox -s verify",
+        )
 
 
 def _read_all(folder: Path) -> tuple[EvidenceIndex, dict[str, bytes]]:
@@ -108,13 +163,10 @@ def _check_target(inputs: EvidenceInputs, expected: Mapping[str, Target]) -> Non
 
 def _check_image(image: str, files: Mapping[str, bytes]) -> None:
     folder = f"images/{image}"
-    try:
-        raw = files[f"{folder}/manifest.json"]
-        manifest = Manifest(raw, manifest_type(raw))
-        config = ImageConfig(files[f"{folder}/config.json"])
-        pull = Pull.load(files[f"{folder}/pull.json"], f"{folder}/pull.json")
-    except KeyError as error:
-        raise IntegrityError(f"{INDEX} does not name this file", where=str(error.args[0])) from error
+    raw = files[f"{folder}/manifest.json"]
+    manifest = Manifest(raw, manifest_type(raw))
+    config = ImageConfig(files[f"{folder}/config.json"])
+    pull = Pull.load(files[f"{folder}/pull.json"], f"{folder}/pull.json")
     if manifest.view.config.digest != config.digest or manifest.view.config.size != len(config.raw):
         raise IntegrityError("the config is not the one that the manifest names", where=f"{folder}/config.json")
     if len(config.view.rootfs.diff_ids) != len(manifest.view.layers):
