@@ -79,6 +79,7 @@ def verify(options: argparse.Namespace, settings: Settings) -> None:
     """Pull anonymously, verify everything, write the evidence; VerificationError when it does not pass."""
     from pipeline.errors import VerificationError
     from pipeline.report.facts import added_bytes
+    from pipeline.stages.comparison import load_previous
     from pipeline.stages.evidence import known_digests, write_evidence
     from pipeline.stages.verify import VerifyPorts
     from pipeline.stages.verify import verify as run
@@ -87,8 +88,9 @@ def verify(options: argparse.Namespace, settings: Settings) -> None:
     with world.lock("verify"):
         world.start_services()
         ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.examiner, world.reporter)
+        previous = load_previous(world.paths, world.make_reviewer, world.reporter)
         seen = run(world.plan, world.paths, ports, known_digests(world.paths))
-        facts = write_evidence(world.plan, world.paths, seen, world.trusted_root)
+        facts = write_evidence(world.plan, world.paths, seen, world.trusted_root, previous)
     lines = [
         SummaryLine(
             image.id,
