@@ -52,7 +52,7 @@ def traces_scenario(spec: RepairSpec) -> Scenario:
         ("loose-files", "no single file outside the workspace can be written by the agent", []),
         ("ipc", "System V shared memory, queues and semaphores are gone", ["True\n", "0\n"]),
         ("queue", "POSIX message queues are gone", "0\n"),
-        ("home", "dot files of the home are gone, and its mode is as before", "0\n755\n"),
+        ("home", "dot files of the home are gone, and its mode is as before", "0\n700\n"),
         ("locks", "a file lock is free again", "free\n"),
         ("fingerprint", "two episodes see the same, to the last name, mode and size", True),
     )
@@ -68,7 +68,7 @@ def _observe_traces(spec: RepairSpec, bench: Bench, player: Player) -> Iterator[
     player.shell(f"for d in {names}; do echo x > $d/.trace; mkdir -p $d/sub/deep; ln -s /etc $d/link; done; true")
     player.shell("python3 -c \"import ctypes\nctypes.CDLL('librt.so.1').mq_open(b'/trace', 0o102, 0o666, None)\"")
     made = player.shell(_IPC).output
-    player.shell("echo 'export X=1' > ~/.bashrc; echo '[a] b = c' > ~/.gitconfig; mkdir ~/.config; chmod 700 ~")
+    player.shell("echo 'export X=1' > ~/.bashrc; echo '[a] b = c' > ~/.gitconfig; mkdir ~/.config; chmod 777 ~")
     player.reset()
     yield "places", _left_in(player, names)
     yield "known-places", {"/tmp", "/var/tmp", "/dev/shm", "/home/arena-agent"} <= set(places)  # noqa: S108
