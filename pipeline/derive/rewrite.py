@@ -37,16 +37,17 @@ class _Plan:
     dropped: list[bytes] = field(default_factory=list)
     heirs: dict[bytes, list[bytes]] = field(default_factory=dict)
     diff_id: str = ""
+    hidden_bytes: int = 0
 
 
 def rewrite_layer(source: BinaryIO, drop: Drop, out: BinaryIO, limits: Limits = Limits()) -> Rewritten | None:  # noqa: B008
     """Write `source` (a seekable layer blob, any compression) to `out` as gzip, without the paths that `drop` names.
 
-    None, with nothing written, when the layer has none of them. HostileInputError for a damaged layer, IntegrityError
-    when it changes between the two walks.
+    None, with nothing written, when the layer has none of them and hides nothing after its end. HostileInputError for a
+    damaged layer, IntegrityError when it changes between the two walks.
     """
     plan = _make_plan(source, drop, limits)
-    if not plan.dropped:
+    if not plan.dropped and not plan.hidden_bytes:
         return None
     source.seek(0)
     stream = LayerStream(source, limits.layer_bytes)
@@ -86,7 +87,7 @@ def _make_plan(source: BinaryIO, drop: Drop, limits: Limits) -> _Plan:
             gone.discard(member.path)
             if member.kind == "1" and (target := tar.normal(member.link)) in gone:
                 plan.heirs.setdefault(target, []).append(member.path)
-    tar.trailing(reader)
+    plan.hidden_bytes = tar.trailing(reader)
     plan.diff_id = stream.diff_id
     return plan
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from pipeline.scan import gitfiles, tar
 from pipeline.scan.inventory import load_inventory
-from pipeline.scan.record import ImageScan, LayerScan
+from pipeline.scan.record import ImageScan, LayerScan, LeakKind
 
 
 @dataclass(frozen=True)
@@ -27,19 +28,24 @@ class StripPlan:
 
 
 def plan_strip(
-    scan: ImageScan, layers: Sequence[LayerScan], repositories: Mapping[str, frozenset[str] | None]
+    scan: ImageScan,
+    layers: Sequence[LayerScan],
+    repositories: Mapping[str, frozenset[str] | None],
+    kinds: frozenset[LeakKind] = frozenset(get_args(LeakKind)),
 ) -> StripPlan:
-    """Drop every finding, and every repository that is rebuilt, out of every layer.
+    """Drop every finding of these kinds, and every repository that is rebuilt, out of every layer.
 
     `repositories` maps the path of each rebuilt repository to the tracked paths that its new layer brings again (others
     in the work tree stay), or to None when the whole folder goes. A finding inside any other git folder takes that
-    folder with it: half a store is of no use.
+    folder with it: half a store is of no use. A layer that hides data after its end is planned with no paths: writing
+    it anew leaves that out.
     """
     replaced = _replaced(repositories)
     links = {layer.layer: _names(layer) for layer in layers}
     dropped: dict[str, set[bytes]] = {}
+    hiding = {leak.layer for leak in scan.leaks if leak.layer and not leak.path and leak.kind in kinds}
     for leak in scan.leaks:
-        if leak.layer:
+        if leak.layer and leak.kind in kinds:
             entry = tar.undisplay(leak.entry.removesuffix("!"))
             dropped.setdefault(leak.layer, set()).update(links[leak.layer].get(entry, (entry,)))
             if (store := gitfiles.store_of(entry)) and store != entry and leak.kind != "fixture":
@@ -49,7 +55,8 @@ def plan_strip(
         dropped.setdefault(layer.layer, set()).update(replaced)
     present = {layer.layer: _present(layer, dropped[layer.layer]) for layer in layers}
     history = {int(leak.path.rpartition("/")[2]) for leak in scan.leaks if leak.path.startswith("config/history/")}
-    return StripPlan({digest: paths for digest, paths in present.items() if paths}, tuple(sorted(history)))
+    needed = {digest: paths for digest, paths in present.items() if paths or digest in hiding}
+    return StripPlan(needed, tuple(sorted(history)))
 
 
 def _replaced(repositories: Mapping[str, frozenset[str] | None]) -> set[bytes]:

@@ -17,8 +17,8 @@ _HEX = rb"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])"
 _IDS = re.compile(_HEX)
 _REF = re.compile(rb"\s*(?:[0-9a-f]{40}|[0-9a-f]{64})\s*")
 _NAMING = re.compile(
-    rb"(?:^|/)(?:packed-refs|[A-Z_]*HEAD|shallow|grafts|alternates|CHERRY_PICK_HEAD|AUTO_MERGE|git-rebase-todo|orig-head|onto"
-    rb"|(?:refs|logs|rebase-merge|rebase-apply|sequencer)/.+)$"
+    rb"(?:^|/)(?:packed-refs|[A-Z_]*HEAD|shallow|grafts|info/refs|AUTO_MERGE|BISECT_[A-Z_]+|git-rebase-todo|orig-head|onto"
+    rb"|(?:refs|logs|rebase-merge|rebase-apply|sequencer|lost-found)/.+)$"
 )
 _PATCH_NAME = re.compile(rb"\.(?:patch|diff|mbox|rej|eml)(?:$|\.)")
 _PATCH_LINES = re.compile(
@@ -30,7 +30,7 @@ _SYMBOLIC_REF = re.compile(rb"ref: (refs/[^\n]{1,1000})\n?")
 SYMBOLIC = "symbolic ref to "
 _STORE = re.compile(
     rb"^(.*?)/?(?:objects/(?:[0-9a-f]{2}|pack|info)/[^/]+"
-    rb"|(?:refs|logs|rebase-merge|rebase-apply|sequencer)/.+|info/(?:grafts|refs)|packed-refs|[A-Z_]*HEAD|shallow|index)$"
+    rb"|(?:refs|logs|rebase-merge|rebase-apply|sequencer|lost-found)/.+|info/(?:grafts|refs)|BISECT_[A-Z_]+|packed-refs|[A-Z_]*HEAD|shallow|index)$"
 )
 
 
@@ -147,7 +147,7 @@ def _packed_refs(data: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def _how(path: bytes) -> str:
-    for part in (b"logs", b"refs", b"rebase-merge", b"rebase-apply", b"sequencer"):
+    for part in (b"logs", b"refs", b"rebase-merge", b"rebase-apply", b"sequencer", b"lost-found"):
         if part in path.split(b"/")[:-1]:
             return {b"logs": "reflog", b"refs": "ref"}.get(part, part.decode())
     return path.rpartition(b"/")[2].decode()

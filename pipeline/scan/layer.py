@@ -126,8 +126,10 @@ class _LayerScanner:
             self._sight(path, "pack index" if head.startswith((b"\xff", b"MIDX")) else "commit graph", "names", ids)
         elif head.startswith(b"DIRC\0\0\0"):
             self._sight(path, "index", "names", gitfiles.index_ids(data[:]))
-        elif head[:1] == b"\x78" and int.from_bytes(head[:2], "big") % 31 == 0:
-            self._loose(path, data)
+        elif head.startswith(b"REFT") and len(data) > 24:
+            raise HostileInputError("refs in the reftable format, which is not read")
+        elif len(head) > 1 and head[0] & 0x8F == 8 and int.from_bytes(head[:2], "big") % 31 == 0:
+            self._loose(path, data)  # RFC 1950: deflate, any window size
 
     def _names(self, path: bytes, data: Buffer) -> None:
         if len(data) > _TEXT_BYTES:

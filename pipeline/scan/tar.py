@@ -193,9 +193,11 @@ def _sparse_blocks(reader: Reader, block: bytes, raw: bytes) -> bytes:
 
 def _check_sum(block: bytes, offset: int) -> None:
     stored = _number(block[148:156])
-    rest = block[:148] + block[156:]
-    unsigned = sum(rest) + 256
-    if stored not in (unsigned, unsigned - 256 * sum(byte > 127 for byte in rest)):
+    unsigned = sum(block) - sum(block[148:156]) + 256
+    if stored == unsigned:
+        return
+    high = sum(byte > 127 for byte in block[:148] + block[156:])  # some old writers added signed bytes
+    if stored != unsigned - 256 * high:
         raise HostileInputError(f"not a tar header at offset {offset - BLOCK}")
 
 

@@ -9,6 +9,7 @@ import lzma
 import marshal
 import tarfile
 import zipfile
+from dataclasses import replace
 
 import zstandard
 
@@ -119,6 +120,37 @@ def fetch_head(world: World) -> Case:
 @leak
 def merge_head(world: World) -> Case:
     return _named(world, "MERGE_HEAD", world.head.encode() + b"\n")
+
+
+@leak
+def bisect_log(world: World) -> Case:
+    return _named(world, "BISECT_LOG", f"# bad: [{world.head}] version 6\ngit bisect bad {world.head}\n".encode())
+
+
+@leak
+def rebase_state(world: World) -> Case:
+    return _named(world, "rebase-merge/onto", world.head.encode() + b"\n")
+
+
+@leak
+def refs_for_dumb_servers(world: World) -> Case:
+    return _named(world, "info/refs", f"{world.head}\trefs/heads/main\n".encode())
+
+
+@leak
+def grafts(world: World) -> Case:
+    return _named(world, "info/grafts", f"{world.base} {world.head}\n".encode())
+
+
+@leak
+def lost_and_found(world: World) -> Case:
+    return _named(world, f"lost-found/commit/{world.head}", world.head.encode() + b"\n")
+
+
+@leak
+def refs_that_are_not_read(world: World) -> Case:
+    case = _named(world, "reftable/0x000000000001-0x000000000002.ref", b"REFT\1" + bytes(80))
+    return replace(case, kind="unreadable")
 
 
 @leak

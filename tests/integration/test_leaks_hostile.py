@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.derive.rewrite import drop_paths, rewrite_layer
+from pipeline.derive.strip import plan_strip
 from pipeline.errors import HostileInputError
 from pipeline.model.oci import OCI_LAYER_GZIP, OCI_LAYER_TAR
 from pipeline.scan.layer import scan_layer
 from pipeline.scan.limits import Limits
 from pipeline.scan.record import LayerScan
 from pipeline.scan.rules import Rules
-from tests.fakes.leaks import Item, World, git, make_gzip, make_image, make_tar
+from tests.fakes.leaks import Image, Item, World, git, make_gzip, make_image, make_tar
 from tests.fakes.packs import back, entry, make_pack, pack_of, with_trailer
 
 SMALL = Limits(archive_bytes=64 << 20, ratio_free_bytes=1 << 20, archive_members=100)
@@ -90,6 +92,22 @@ def test_data_after_the_end_of_an_archive_is_a_finding() -> None:
     layer = make_tar([Item("a", b"1")]) + b"hidden" + bytes(506)
     made = scan_layer(io.BytesIO(layer), OCI_LAYER_TAR, Rules(), SMALL)
     assert says(made, "", "after the end of the layer")
+
+
+def test_hidden_data_is_gone_after_the_strip(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    plain = make_tar(world.root_items) + b"hidden" + bytes(506)
+    image = Image([make_gzip(plain), make_gzip(make_tar(world.clean_items))])
+    made, layers = image.scan(world.rules())
+    assert [(leak.path, leak.kind) for leak in made.leaks] == [("", "unreadable")]
+    plan = plan_strip(made, layers, {})
+    assert plan.layers == {image.scans_digest[0]: frozenset()}
+    assert plan_strip(made, layers, {}, frozenset({"future"})).is_empty
+    out = io.BytesIO()
+    assert rewrite_layer(io.BytesIO(image.blobs[0]), drop_paths(frozenset()), out) is not None
+    assert b"hidden" not in gzip.decompress(out.getvalue())
+    after, _ = Image([out.getvalue(), image.blobs[1]]).scan(world.rules())
+    assert after.leaks == ()
 
 
 def test_bombs_end_early() -> None:
