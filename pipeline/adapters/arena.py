@@ -65,7 +65,9 @@ class WebSocketArena:
         """Send any frame and return the raw reply; ServiceError when there is none, and the socket is closed then."""
         try:
             socket = self._open()
-            socket.send(frame)
+            # A server that turns a client away answers before the frame is out, and closes: its reply is waiting.
+            with contextlib.suppress(ConnectionClosed):
+                socket.send(frame)
             reply = socket.recv(timeout=timeout_s)
         except (TimeoutError, OSError, WebSocketException) as error:
             self.close()

@@ -6,8 +6,12 @@ A `Task` says what is prepared and how it is graded; `Arena` is the one place in
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
+import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +23,7 @@ from arena.failures import RequestError
 from arena.models import ShellAction, ShellObservation
 from arena.shell import ShellResult, ShellRunner
 
-_BUSY_WAIT_S = 10.0
+_BUSY_WAIT_S, _PAUSE_S = 10.0, 0.001
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,40 @@ class Arena:
         self.task, self.runner, self.cleanup = task, runner, cleanup
         self.lock = threading.Lock()
         self.owner: object | None = None
+        self._is_leaving = False
 
     def environment(self) -> ArenaEnvironment:
         """The factory that the framework calls for each session and each stateless request: cheap, no effects."""
         return ArenaEnvironment(self)
 
-    def abort(self) -> None:
-        """End what runs for the current session: its client has gone, or the server stops."""
+    def leave(self) -> None:
+        """The current session's client has gone, or the server stops: end what runs; the next session waits for it."""
+        self._is_leaving = self.owner is not None
         self.runner.abort()
+
+    def claim(self, owner: object) -> None:
+        """Take `lock` for `owner`; RequestError while another session's episode goes on."""
+        deadline = time.monotonic() + _BUSY_WAIT_S
+        while self.owner in (None, owner) or self._is_leaving:
+            if not self.lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                break
+            if self.owner in (None, owner):
+                self.owner = owner
+                return
+            self.lock.release()
+            # The session that leaves has not yet come to its end.
+            time.sleep(_PAUSE_S)
+        raise RequestError("another session's episode is running")
+
+    def release(self, owner: object) -> None:
+        """End the episode of `owner`: nothing of it keeps running. Does not wait when the arena is another's."""
+        if self.owner is not owner:
+            return
+        with self.lock:
+            try:
+                self.runner.kill_all()
+            finally:
+                self.owner, self._is_leaving = None, False
 
 
 class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
@@ -86,12 +116,13 @@ class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
     def reset(self, seed: int | None = None, episode_id: str | None = None, **other: Any) -> ShellObservation:
         """Begin an episode. A request that is refused leaves the running episode as it is."""
         task_id = self._requested_task(seed, episode_id, other)
-        self._claim()
+        self._arena.claim(self)
         try:
             self._task_id = self._final = None
-            self._arena.runner.rearm()
-            self._arena.cleanup.run()
-            instructions = self._arena.task.prepare(task_id)
+            with noting_failures():
+                self._arena.runner.rearm()
+                self._arena.cleanup.run()
+                instructions = self._arena.task.prepare(task_id)
             self._task_id, self._actions = task_id, 0
         finally:
             self._arena.lock.release()
@@ -104,19 +135,13 @@ class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
             raise RequestError("no episode is running: send a reset first")
         if self._final is not None:
             return self._final
-        with self._arena.lock:
+        with self._arena.lock, noting_failures():
             return self._act(self._task_id, action)
 
     def close(self) -> None:
-        """End the session: nothing of it keeps running, and the next one may begin."""
-        arena = self._arena
+        """End the session. Stateless requests call this in the event loop."""
         self._task_id = None
-        # Stateless requests close theirs in the event loop: it must not wait for another session's command.
-        if arena.owner is not self:
-            return
-        with arena.lock:
-            arena.owner = None
-            arena.runner.kill_all()
+        self._arena.release(self)
 
     @property
     def state(self) -> State:
@@ -156,15 +181,17 @@ class ArenaEnvironment(Environment[ShellAction, ShellObservation, State]):
             raise RequestError(f"{asked}; valid ids: {', '.join(ids)}")
         return task_id
 
-    def _claim(self) -> None:
-        """Take the lock, and the arena unless another session's episode is running."""
-        arena = self._arena
-        if arena.owner in (None, self) and arena.lock.acquire(timeout=_BUSY_WAIT_S):
-            if arena.owner in (None, self):
-                arena.owner = self
-                return
-            arena.lock.release()
-        raise RequestError("another session's episode is running")
+
+@contextlib.contextmanager
+def noting_failures() -> Iterator[None]:
+    """Write what our side could not do to the container's log as well: the client gets it as an error reply."""
+    try:
+        yield
+    except RequestError:
+        raise
+    except Exception as error:
+        print(f"{type(error).__name__}: {error}"[:1000], file=sys.stderr, flush=True)
+        raise
 
 
 def _running(task_id: str, result: ShellResult) -> ShellObservation:

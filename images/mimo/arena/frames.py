@@ -23,7 +23,7 @@ AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class FrameGuard:
-    """An ASGI layer. `on_disconnect` is called as soon as the client of the session that `admit` let in has gone."""
+    """An ASGI layer. `on_disconnect` is called as soon as the client that has the session is gone."""
 
     def __init__(self, app: AsgiApp, on_disconnect: Callable[[], None]) -> None:
         self._app, self._on_disconnect = app, on_disconnect
@@ -42,22 +42,28 @@ class _Session:
     def __init__(self, app: AsgiApp, on_disconnect: Callable[[], None]) -> None:
         self._app, self._on_disconnect = app, on_disconnect
         self._waiting: asyncio.Queue[Message] = asyncio.Queue()
-        self._replied = self._refused = False
+        self._asked = 0
 
     async def run(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve the socket to its end."""
         pump = asyncio.create_task(self._pump(receive))
 
-        async def guarded_send(message: Message) -> None:
-            self._note(message)
-            await send(message)
-
         async def guarded_receive() -> Message:
+            self._asked += 1
             while True:
                 message = await self._waiting.get()
                 problem = _problem(message)
                 if problem is None:
+                    if _says_goodbye(message):
+                        self._leave()
                     return message
                 await send({"type": "websocket.send", "text": _error_reply(*problem)})
+
+        async def guarded_send(message: Message) -> None:
+            if message["type"] == "websocket.close":
+                # From here on another socket may have the session.
+                self._asked = 0
+            await send(message)
 
         try:
             await self._app(scope, guarded_receive, guarded_send)
@@ -68,18 +74,26 @@ class _Session:
         while True:
             message = await receive()
             if message["type"] == "websocket.disconnect" or self._waiting.qsize() >= _MAX_WAITING_FRAMES:
-                if not self._refused:
-                    self._on_disconnect()
+                self._leave()
+                self._drop_frames()
                 self._waiting.put_nowait({"type": "websocket.disconnect", "code": message.get("code", 1008)})
                 return
             self._waiting.put_nowait(message)
 
-    def _note(self, message: Message) -> None:
-        """A socket whose first reply is an error of the session's making never held the arena."""
-        if message["type"] != "websocket.send" or self._replied:
-            return
-        self._replied = True
-        self._refused = '"CAPACITY_REACHED"' in (message.get("text") or "")
+    def _drop_frames(self) -> None:
+        """Nobody waits for answers any more; only a handshake that the framework has not seen stays."""
+        while not self._waiting.empty():
+            message = self._waiting.get_nowait()
+            if message["type"] == "websocket.connect":
+                self._waiting.put_nowait(message)
+                return
+
+    def _leave(self) -> None:
+        # The framework asks for a second message, the first frame, only once this socket has got the session: a client
+        # that was turned away must not end the command of the one that is there.
+        if self._asked > 1:
+            self._asked = 0
+            self._on_disconnect()
 
 
 def _problem(message: Message) -> tuple[str, str] | None:
@@ -102,6 +116,11 @@ def _problem(message: Message) -> tuple[str, str] | None:
     if not isinstance(kind, str) or kind not in _MESSAGE_TYPES:
         return "UNKNOWN_TYPE", f"Unknown message type: {str(kind)[:100]}"
     return None
+
+
+def _says_goodbye(message: Message) -> bool:
+    text = message.get("text")
+    return message["type"] == "websocket.receive" and text is not None and json.loads(text)["type"] == "close"
 
 
 def _refuse_constant(name: str) -> None:

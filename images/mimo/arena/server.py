@@ -35,7 +35,7 @@ def make_app(environment_factory: Callable[[], ArenaEnvironment], name: str, on_
 
 def serve(arena: Arena, name: str, port: int = 8000, host: str = "0.0.0.0") -> None:  # noqa: S104 - a container's port
     """Serve until SIGTERM or SIGINT; then end the running command and return within two seconds."""
-    app = make_app(arena.environment, name, arena.abort)
+    app = make_app(arena.environment, name, arena.leave)
     config = uvicorn.Config(
         app,
         host=host,
@@ -44,7 +44,7 @@ def serve(arena: Arena, name: str, port: int = 8000, host: str = "0.0.0.0") -> N
         http="h11",
         ws="websockets-sansio",
         lifespan="off",
-        log_level="warning",
+        log_level="critical",
         access_log=False,
         ws_max_size=_SOCKET_LIMIT_BYTES,
         ws_per_message_deflate=False,
@@ -59,7 +59,7 @@ async def _run(server: uvicorn.Server, arena: Arena) -> None:
 
     def stop() -> None:
         server.should_exit = True
-        arena.abort()
+        arena.leave()
         # Nothing is left to save: a thread that still waits must not hold the end back.
         loop.call_later(SHUTDOWN_S, os._exit, 0)
 
