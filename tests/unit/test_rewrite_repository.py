@@ -6,6 +6,8 @@ import gzip
 import io
 import os
 import shutil
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -233,3 +235,23 @@ def _write(path: Path, entry: Entry) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(entry.data)
         path.chmod(entry.mode)
+
+
+MAKE = """
+import hashlib, sys
+from pathlib import Path
+from pipeline.adapters.git import read_folder
+from pipeline.derive.repository import make_clean_repository
+made = make_clean_repository(read_folder(Path(sys.argv[1])), sys.argv[2], "r")
+print(hashlib.sha256(repr(made.entries).encode() + b"".join(entry.data for entry in made.entries)).hexdigest())
+"""
+
+
+def test_hash_seed_locale_and_umask_do_not_matter(world: World) -> None:
+    made = set()
+    for seed, locale, mask in (("1", "C", 0o022), ("2", "C.UTF-8", 0o077)):
+        environment = os.environ | {"PYTHONHASHSEED": seed, "LC_ALL": locale, "TZ": f"UTC-{seed}"}
+        command = [sys.executable, "-c", MAKE, str(world.source), world.base]
+        done = subprocess.run(command, env=environment, umask=mask, capture_output=True, text=True, check=True)
+        made.add(done.stdout)
+    assert len(made) == 1
