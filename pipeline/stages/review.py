@@ -123,7 +123,10 @@ def _check_previous(folder: Path, inputs: EvidenceInputs, previous: PreviousRele
 def _read_all(folder: Path) -> tuple[EvidenceIndex, dict[str, bytes]]:
     if not (folder / INDEX).is_file():
         raise StageError("not an evidence folder", where=str(folder / INDEX), remedy="name a folder with evidence.json")
-    index = EvidenceIndex.load(read_bytes_limited(folder / INDEX, MAX_FILE_BYTES), INDEX)
+    raw = read_bytes_limited(folder / INDEX, MAX_FILE_BYTES)
+    index = EvidenceIndex.load(raw, INDEX)
+    if index.to_bytes() != raw:  # no file names its digest, so its one byte form is what makes each byte count
+        raise IntegrityError("the index is not in canonical form: it was edited", where=INDEX)
     if len(index.files) > MAX_FILES:
         raise IntegrityError(f"{len(index.files)} files; the limit is {MAX_FILES}", where=INDEX)
     _check_names(folder, index)

@@ -11,12 +11,12 @@ from typing import Any
 from pipeline.layout import Layout
 from pipeline.model.finding import CheckReport, CheckResult, Outcome
 from pipeline.model.oci import ImageConfig, Manifest
+from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Engine, Reporter
-from pipeline.scan.image import judge_image
 from pipeline.scan.record import ImageScan
+from pipeline.stages.examination import ImageExaminer, ServerProbe
 from pipeline.stages.examiner import Examination
-from pipeline.stages.scanning import make_rules, scan_layers
 
 CHECKS = ("ready", "reset", "shell")
 SCHEMA = json.loads((Path(__file__).parents[2] / "policies" / "openenv-schema.json").read_bytes())
@@ -30,7 +30,7 @@ class FakeExaminer:
     """
 
     plan: Plan
-    cache: Path
+    paths: Paths
     engine: Engine
     reporter: Reporter
     checks: tuple[str, ...] = CHECKS
@@ -42,8 +42,10 @@ class FakeExaminer:
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer, really."""
         self.before("scan")
-        rules = make_rules(self.plan, image)
-        return judge_image(scan_layers(layout, manifest, config, rules, self.cache, self.reporter), config, rules)
+        probe = ServerProbe(*[_unused] * 5)
+        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter).scan(
+            image, layout, manifest, config
+        )
 
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """What the test says."""
@@ -62,3 +64,7 @@ class FakeExaminer:
         )
         report = CheckReport(image=image.id, manifest_digest=manifest.digest, results=results)
         return Examination(report, dict.fromkeys(self.checks, 0.001), self.schema)
+
+
+def _unused(url: str) -> Any:
+    raise AssertionError(f"no server is looked at, and {url} was")

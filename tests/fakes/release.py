@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import yaml
 
 from pipeline.config import load_release
 from pipeline.layout import Layout
+from pipeline.model.attachment import EMPTY_CONFIG, make_referrer
 from pipeline.model.digest import digest_of, hex_of
 from pipeline.model.material import Material
 from pipeline.model.oci import Descriptor, ImageConfig
@@ -31,6 +32,7 @@ from pipeline.report.facts import ReleaseFacts
 from pipeline.stages.build import BuildOutcome, BuildPorts, build
 from pipeline.stages.evidence import known_digests, write_evidence
 from pipeline.stages.publish import PublishPorts, publish
+from pipeline.stages.records import load_built
 from pipeline.stages.review import Review, review
 from pipeline.stages.verify import VerifyPorts, verify
 from tests.fakes.engine import FakeEngine
@@ -215,7 +217,7 @@ class TinyWorld:
         self.engine: FakeEngine = PullingEngine(registry=self.registry)
         self.sources = FakeSources()
         self.reporter = QuietReporter()
-        self.examiner = FakeExaminer(self.plan, self.paths.cache, self.engine, self.reporter)
+        self.examiner = FakeExaminer(self.plan, self.paths, self.engine, self.reporter)
         self.revision = "c" * 40
         self.environment: tuple[Material, ...] = ()  # what the pipeline runs on
         self.publisher = RecordingRegistry(self.registry)
@@ -251,11 +253,12 @@ class TinyWorld:
         )  # fmt: skip
         return build(self.plan, self.paths, ports)
 
-    def publish(self) -> tuple[PublishedImage, ...]:
-        """The stage, as a fresh process with a client of its own."""
+    def publish(self, *images: str) -> tuple[PublishedImage, ...]:
+        """The stage, as a fresh process with a client of its own; of all images, or of those named."""
         self.publisher = RecordingRegistry(self.registry)
         ports = PublishPorts(self.publisher, FakeSigner(self.sigstore), self.verifier, self.reporter)
-        return publish(self.plan, self.paths, ports)
+        plan = self.plan
+        return publish(replace(plan, images=tuple(map(plan.image, images)) or plan.images), self.paths, ports)
 
     def verify(self) -> ReleaseFacts:
         """The stage, and what it writes."""
@@ -292,6 +295,23 @@ def copy_world(world: TinyWorld, root: Path) -> TinyWorld:
         own.tags.update(repository.tags)
     copied.sigstore, copied.revision = FakeSigstore(world.sigstore.name), world.revision
     return copied
+
+
+def attach_bundle(world: TinyWorld, image: str, bundle: bytes, predicate_type: str) -> str:
+    """Hang a bundle on the image that the tag names, as anybody with push access could; the referrer's digest."""
+    repository = world.registry.content.repository(f"releases/{image}")
+    subject = repository.manifests[_digest_of(world, image)].descriptor
+    referrer = make_referrer(subject, bundle, predicate_type, "2026-10-12T09:00:00Z")
+    for content in (EMPTY_CONFIG, bundle):
+        repository.blobs[digest_of(content)] = content
+    pinned = Reference(world.registry.host, f"releases/{image}", None, subject.digest)
+    world.registry.publisher.push_referrer(pinned, referrer)
+    return referrer.digest
+
+
+def _digest_of(world: TinyWorld, image: str) -> str:
+    tags = world.registry.content.repository(f"releases/{image}").tags
+    return tags.get(DATE) or load_built(world.paths, image)[0].manifest_digest
 
 
 def without_registry(world: TinyWorld) -> TinyWorld:
