@@ -59,17 +59,7 @@ def examine_vendored(raw: bytes, where: str) -> tuple[VendoredCase, ...]:
 
 
 def _run(raw: bytes, where: str, hash_seed: str, order: str) -> bytes:
-    command = [
-        *_unprivileged(),
-        str(Path(sys.executable).resolve()),
-        "-s",
-        "-S",
-        "-P",
-        "-B",
-        "-c",
-        _DRIVER.read_text(),
-        order,
-    ]
+    command = [*_interpreter(where), "-c", _DRIVER.read_text(), order]
     with tempfile.TemporaryFile() as output:
         try:
             done = subprocess.run(
@@ -90,14 +80,37 @@ def _run(raw: bytes, where: str, hash_seed: str, order: str) -> bytes:
         return output.read(MAX_OUTPUT_BYTES + 1)
 
 
+def _interpreter(where: str) -> list[str]:
+    """A command for an isolated Python without privileges; the system's where nobody cannot run this one."""
+    prefix = _unprivileged()
+    for python in (str(Path(sys.executable).resolve()), "/usr/bin/python3"):
+        command = [*prefix, python, "-s", "-S", "-P", "-B"]
+        if _succeeds([*command, "-c", "import json, resource"]):
+            return command
+    raise ServiceError(
+        "no Python can be run without privileges, so the vendored curriculum cannot be examined",
+        where=where,
+        remedy="install python3 of the distribution, 3.11 or later",
+    )
+
+
 def _unprivileged() -> list[str]:
     """A prefix that gives up root (util-linux is essential on every Debian), and the network where root may do that."""
     if os.geteuid() != 0:
         return []
     alone = ["unshare", "--net", "--"]
-    allowed = subprocess.run([*alone, "true"], capture_output=True).returncode == 0
-    drop = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "--no-new-privs", "--"]
-    return [*(alone if allowed else []), *drop]
+    user = [f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups"]
+    drop = ["setpriv", *user, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
+    return [*(alone if _succeeds([*alone, "true"]) else []), *drop]
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        return (
+            subprocess.run(command, capture_output=True, cwd="/", env={"PATH": os.defpath}, timeout=30).returncode == 0
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _load_case(case: dict[str, JsonValue], where: str) -> VendoredCase:

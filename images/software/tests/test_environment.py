@@ -93,7 +93,7 @@ def test_edited_inputs_change_nothing(task, repo):
 def test_renewing_replaces_whatever_is_there(task, repo):
     for plant in (
         lambda: (repo / "deep" / "er").mkdir(parents=True),
-        lambda: repo.chmod(0),
+        lambda: repo.chmod(0o777),
         lambda: (repo / "link").symlink_to("/etc"),
         lambda: (repo / "answer.json").write_text(json.dumps(right(task.ids[1]))),
         lambda: os.setxattr(repo, "user.left", b"behind"),
