@@ -11,10 +11,13 @@ import argparse
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, UsageError
+from pipeline.files import storage_errors
 from pipeline.verbs import VERBS
 from pipeline.world import load_settings
 
@@ -26,7 +29,9 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     options = _parse(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        VERBS[options.verb](options, load_settings(environment))
+        # what stages write for good says itself where a disk refuses; what is left are spools
+        with storage_errors(Path(tempfile.gettempdir())):
+            VERBS[options.verb](options, load_settings(environment))
     except PipelineError as error:
         print(f"\n{options.verb} failed: {error}", file=sys.stderr)
         return error.exit_code
@@ -40,8 +45,16 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong and how the command goes, with the exit code that is documented."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(UsageError.exit_code, f"{self.prog}: {message}\n")
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pipeline", description="Builds, publishes and re-verifies environment images."
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

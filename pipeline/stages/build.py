@@ -77,7 +77,7 @@ def build(plan: Plan, paths: Paths, ports: BuildPorts) -> tuple[BuildOutcome, ..
     fresh = [one for one in derived.values() if one.present is None]
 
     # 2. The suites of all of them at once, in containers of exactly these bytes: most checks wait for something.
-    examinations = run_together([partial(_check, one, ports) for one in fresh])
+    examinations = run_together([partial(_check, one, ports) for one in fresh], ports.examiner.stop)
 
     # 3. What is said of each, the policies that can be asked now, and the record, last.
     outcomes = {

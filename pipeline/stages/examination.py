@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
+from pipeline.errors import ServiceError
 from pipeline.layout import Layout
 from pipeline.model.finding import CheckReport
 from pipeline.model.oci import ImageConfig, Manifest
@@ -48,6 +50,7 @@ class ImageExaminer:
     probe: ServerProbe
     reporter: Reporter
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+    _stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer and the config, for future history and fixtures."""
@@ -66,8 +69,15 @@ class ImageExaminer:
         report = CheckReport(image=image.id, manifest_digest=manifest.digest, results=run.results)
         return Examination(report, run.durations_s, schema)
 
+    def stop(self) -> None:
+        """Remove the containers, so that whoever waits for one of them fails, and start no more."""
+        self._stopped.set()
+        self.engine.remove_leftovers()
+
     @contextmanager
     def _bench(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Iterator[Bench]:
+        if self._stopped.is_set():
+            raise ServiceError("the run was interrupted", where=image.id, remedy="run it again")
         limits = ContainerLimits()
         with self.engine.run(image_id, name=f"{image.id}-{next(self._numbers)}", limits=limits) as container:
             ready_s = self.probe.wait_ready(container.url)

@@ -36,13 +36,21 @@ class Examiner(Protocol):
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """The behavioural suite, in containers of that image id."""
 
+    def stop(self) -> None:
+        """End every check that is running, from another thread: after an interrupt nobody waits for results."""
 
-def run_together(tasks: Sequence[Callable[[], Result]]) -> tuple[Result, ...]:
+
+def run_together(tasks: Sequence[Callable[[], Result]], stop: Callable[[], None]) -> tuple[Result, ...]:
     """Run the suites of several images at once: most checks wait. Results are in the order asked.
 
-    All of them end before the first failure is raised.
+    All of them end before the first failure is raised; an interrupt calls `stop`, which makes them end at once.
     """
     if not tasks:
         return ()
     with ThreadPoolExecutor(len(tasks)) as pool:
-        return tuple(future.result() for future in [pool.submit(task) for task in tasks])
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            return tuple(future.result() for future in futures)
+        except KeyboardInterrupt:
+            stop()
+            raise

@@ -61,7 +61,7 @@ class Pulled:
 def verify(plan: Plan, paths: Paths, ports: VerifyPorts, known: Mapping[str, str]) -> tuple[VerifiedImage, ...]:
     """Verify every image of the plan; `known` are digests by image id that committed evidence names."""
     pulled = [pull_and_verify(image, paths, ports, known.get(image.id)) for image in plan.images]
-    return run_together([partial(_replay, one, ports) for one in pulled])
+    return run_together([partial(_replay, one, ports) for one in pulled], ports.examiner.stop)
 
 
 def pull_and_verify(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: str | None) -> Pulled:

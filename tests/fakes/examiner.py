@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class FakeExaminer:
     schema: Any = field(default_factory=lambda: dict(SCHEMA))
     before: Callable[[str], None] = lambda step: None
     examined: list[str] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer, really."""
@@ -64,6 +66,10 @@ class FakeExaminer:
         )
         report = CheckReport(image=image.id, manifest_digest=manifest.digest, results=results)
         return Examination(report, dict.fromkeys(self.checks, 0.001), self.schema)
+
+    def stop(self) -> None:
+        """Whatever a test made to wait goes on."""
+        self.stopped.set()
 
 
 def _unused(url: str) -> Any:
