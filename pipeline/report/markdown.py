@@ -157,7 +157,7 @@ def _checks(facts: ReleaseFacts) -> Iterator[str]:
             text = "expected {}, observed {}".format(*sides)
             yield f"- {span(result.id)} {result.outcome}: {plain(result.statement)}; {text}"
         for each in image.agreement.disagreements:
-            yield f"- {span(each.check)} was {each.before} before, is {each.after}"
+            yield f"- {span(each.check)} was {plain(each.before)} before, is {plain(each.after)}"
         passed = Counter(area_of(result.id) for result in image.checks.results if result.outcome == "pass")
         yield from (f"- {span(area)}: {count:,} passed" for area, count in sorted(passed.items()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 
 from pipeline.model.finding import CheckResult
@@ -20,7 +20,7 @@ def checks_part(facts: ReleaseFacts, detail: Detail) -> Markup:
 
 
 def _image(image: ImageFacts, detail: Detail) -> Markup:
-    failed, agreement = image.checks.failed, image.agreement
+    agreement = image.agreement
     where = f"images/{image.id}/checks-after.json"
     before = count_outcomes(agreement.before_passed, agreement.before_failed)
     after = count_outcomes(agreement.after_passed, agreement.after_failed)
@@ -29,16 +29,17 @@ def _image(image: ImageFacts, detail: Detail) -> Markup:
             element("h3", image.id),
             element("p", f"Before publication {before}; after the pull {after}. In full: {where}."),
             *_disagreements(image, detail),
-            *_failures(failed, detail, where),
+            *_failures(image, detail, where),
             *_passes(image, detail, where),
         ]
     )
 
 
-def _failures(failed: Sequence[CheckResult], detail: Detail, where: str) -> Iterator[Markup]:
+def _failures(image: ImageFacts, detail: Detail, where: str) -> Iterator[Markup]:
+    failed, caption = image.checks.failed, f"{image.id}: checks that did not pass"
     if failed:
         rows = (_failure(result, detail, where) for result in failed)
-        body = table("Checks that did not pass", COLUMNS, rows, detail, where, "checks stack")
+        body = table(caption, COLUMNS, rows, detail, where, "checks stack", len(failed))
         yield fold(f"did not pass: {len(failed):,}", body, is_open=True)
 
 
@@ -54,7 +55,12 @@ def _passes(image: ImageFacts, detail: Detail, where: str) -> Iterator[Markup]:
         summary = f"{area}: {len(listed):,} passed"
         if detail.passes:
             rows = (_pass(result, detail, where) for result in listed)
-            yield fold(summary, table(f"{area}: checks that passed", COLUMNS, rows, detail, where, "checks stack"))
+            yield fold(
+                summary,
+                table(
+                    f"{image.id}, {area}: checks that passed", COLUMNS, rows, detail, where, "checks stack", len(listed)
+                ),
+            )
         else:
             yield element("p", f"{summary}; listed in {where}.", class_="cut")
 
@@ -83,4 +89,6 @@ def _disagreements(image: ImageFacts, detail: Detail) -> Iterator[Markup]:
             for each in image.agreement.disagreements
         )
         where = f"images/{image.id}/agreement.json"
-        yield table("Checks that differ before publication and after the pull", columns, rows, detail, where)
+        yield table(
+            f"{image.id}: checks that differ before publication and after the pull", columns, rows, detail, where
+        )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import islice
 
 from pipeline.report.visible import cut, visible
-
-_ANCHOR = re.compile(r"[^a-z0-9]+")
 
 
 class Markup(str):
@@ -46,11 +44,6 @@ def code(text: str) -> Markup:
     return element("code", text)
 
 
-def anchor(*words: str) -> str:
-    """An id for an element out of words from anywhere."""
-    return _ANCHOR.sub("-", " ".join(words).lower()).strip("-")
-
-
 @dataclass(frozen=True)
 class Column:
     """Of a table; `kind` is a class of the stylesheet: `number`, `wide` or nothing."""
@@ -60,11 +53,20 @@ class Column:
 
 
 def table(
-    caption: str, columns: Sequence[Column], rows: Iterable[Markup], detail: Detail, where: str, class_: str = ""
+    caption: str,
+    columns: Sequence[Column],
+    rows: Iterable[Markup],
+    detail: Detail,
+    where: str,
+    class_: str = "",
+    count: int | None = None,
 ) -> Markup:
-    """A captioned table that scrolls by itself; rows beyond the detail's limit are counted, with their file."""
-    listed = list(rows)
-    shown = listed if detail.rows is None else listed[: detail.rows]
+    """A captioned table that scrolls by itself; rows beyond the detail's limit are counted, with their file.
+
+    `count` is how many rows there are; with it, no more of them are drawn than are shown.
+    """
+    listed = list(rows if count is None else islice(rows, detail.rows))
+    shown, total = listed[: detail.rows], len(listed) if count is None else count
     heads = [element("th", column.title, scope="col", class_=column.kind or False) for column in columns]
     body = element(
         "table",
@@ -74,9 +76,9 @@ def table(
         class_=class_ or False,
     )
     region = element("div", body, class_="scroll", tabindex=0, role="group", aria_label=caption)
-    if len(shown) == len(listed):
+    if len(shown) == total:
         return region
-    return join([region, element("p", f"{len(listed) - len(shown):,} more rows are in {where}.", class_="cut")])
+    return join([region, element("p", f"{total - len(shown):,} more rows are in {where}.", class_="cut")])
 
 
 def row(head: str, *cells: str, class_: str = "") -> Markup:
