@@ -19,6 +19,7 @@ from pipeline.derive.git_deltas import choose_bases, make_delta
 from pipeline.derive.object_store import ObjectStore
 from pipeline.errors import HostileInputError
 from pipeline.scan.buffer import sha1
+from pipeline.scan.graph import paused_collection
 from pipeline.scan.objects import GITLINK, ID_BYTES, KINDS, Format, TreeEntry, tree_entries
 
 LEVEL = 9
@@ -53,8 +54,9 @@ def write_pack(store: ObjectStore, kept: Iterable[bytes], base_commit: bytes) ->
     wanted = set(kept)
     whole = sum(store.places[one].base not in wanted for one in wanted)
     writer = _PackWriter(store, wanted, choose_bases(store, base_commit, wanted) if 2 * whole > len(wanted) else {})
-    for one in sorted(wanted, key=lambda one: _order(store, one)):
-        writer.add(one)
+    with paused_collection():
+        for one in sorted(wanted, key=lambda one: _order(store, one)):
+            writer.add(one)
     return writer.close()
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipeline.errors import HostileInputError, IntegrityError
 from pipeline.scan.buffer import Buffer
-from pipeline.scan.graph import Graph
+from pipeline.scan.graph import Graph, paused_collection
 from pipeline.scan.limits import Limits
 from pipeline.scan.objects import KINDS, Format, GitObject, Kind, make_object, split_loose
 from pipeline.scan.pack import OFS_DELTA, PackEntry, apply_delta, inflate_entry, pack_format, read_pack
@@ -20,14 +20,13 @@ OBJECT_BYTES = 1 << 30
 _CACHE_BYTES = 32 << 20
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an object is: an entry of a pack, with the id of its delta base, or a loose object's compressed bytes."""
 
     pack: int
     entry: PackEntry | None
     base: bytes | None = None
-    loose: bytes = field(default=b"", repr=False)
+    loose: bytes = b""
 
 
 class ObjectStore:
@@ -48,12 +47,12 @@ class ObjectStore:
         number = len(self.packs)
         self.packs.append(pack)
         at: dict[int, bytes] = {}
-        for packed in read_pack(pack, self._limits):
-            at[packed.entry.start] = packed.object.id
-            self.graph.add(packed.object)
-            entry = packed.entry
-            base = (at[entry.base_offset] if entry.type == OFS_DELTA else entry.base_id) or None
-            self.places.setdefault(packed.object.id, Place(number, entry, base))
+        with paused_collection():
+            for made, entry, _ in read_pack(pack, self._limits):
+                at[entry.start] = made.id
+                self.graph.add(made)
+                base = (at[entry.base_offset] if entry.type == OFS_DELTA else entry.base_id) or None
+                self.places.setdefault(made.id, Place(number, entry, base))
 
     def add_loose(self, data: bytes, form: Format) -> None:
         """Take a loose object as it lies in a repository."""

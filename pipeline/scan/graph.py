@@ -6,11 +6,13 @@ It is independent of any base commit, so a layer is scanned once and judged for 
 from __future__ import annotations
 
 import base64
+import gc
 import struct
 import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -33,6 +35,18 @@ class Sighting:
     how: str
     strength: Strength
     ids: list[bytes] = field(default_factory=list)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """No cycle collection while millions of small tuples without cycles are made: a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Graph:
@@ -72,7 +86,8 @@ class Graph:
     def from_text(cls, text: str, where: str) -> Graph:
         """What `to_text` wrote; StageError when it is anything else."""
         try:
-            return _decode(zlib.decompress(base64.b64decode(text, validate=True)))
+            with paused_collection():
+                return _decode(zlib.decompress(base64.b64decode(text, validate=True)))
         except (ValueError, IndexError, struct.error, zlib.error) as error:
             raise StageError("damaged graph in a layer's scan", where=where, remedy="remove the cached scan") from error
 

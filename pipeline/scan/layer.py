@@ -12,7 +12,7 @@ from typing import BinaryIO
 from pipeline.errors import HostileInputError
 from pipeline.scan import archives, gitfiles, tar
 from pipeline.scan.buffer import Buffer, Spool, digest_of_pieces, pieces_of
-from pipeline.scan.graph import Graph, Sighting, Strength
+from pipeline.scan.graph import Graph, Sighting, Strength, paused_collection
 from pipeline.scan.inventory import Inventory, Seen
 from pipeline.scan.limits import Budget, Limits
 from pipeline.scan.objects import GitObject, Kind, hasher, is_loose, make_object, split_loose
@@ -146,11 +146,12 @@ class _LayerScanner:
     def _pack(self, path: bytes, data: Buffer, how: str) -> None:
         ids: list[bytes] = []
         try:
-            for packed in read_pack(data, self._limits, lambda _: None):
-                self._graph.add(packed.object)
-                if len(self._graph.objects) > self._limits.objects:
-                    raise HostileInputError(f"more than {self._limits.objects} git objects in one layer")
-                ids.append(packed.object.id)
+            with paused_collection():
+                for packed in read_pack(data, self._limits):
+                    self._graph.add(packed.object)
+                    if len(self._graph.objects) > self._limits.objects:
+                        raise HostileInputError(f"more than {self._limits.objects} git objects in one layer")
+                    ids.append(packed.object.id)
         finally:
             self._sight(path, how, "holds", ids)
 

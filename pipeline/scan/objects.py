@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pipeline.errors import HostileInputError
 
@@ -13,6 +12,7 @@ Kind = Literal["commit", "tree", "blob", "tag"]
 Format = Literal["sha1", "sha256"]
 KINDS: tuple[Kind, ...] = ("commit", "tree", "blob", "tag")
 ID_BYTES: dict[Format, int] = {"sha1": 20, "sha256": 32}
+_JOINED_BYTES = 1 << 16
 GITLINK = b"160000"
 
 _LOOSE = re.compile(rb"(commit|tree|blob|tag) (\d{1,15})\0")
@@ -21,8 +21,7 @@ _TREE_IDS = {size: re.compile(rb"[0-7]{5,6} [^\0]+\0(.{%d})" % size, re.S) for s
 _TREE_ENTRY = {size: re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{%d})" % size, re.S) for size in (20, 32)}
 
 
-@dataclass(frozen=True)
-class GitObject:
+class GitObject(NamedTuple):
     """One object. `links` are the ids that it names: tree and parents, entries (submodules too), or the tagged object.
 
     `size` is of the content in bytes. A blob's content is not kept.
@@ -34,8 +33,7 @@ class GitObject:
     links: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True)
-class TreeEntry:
+class TreeEntry(NamedTuple):
     """One line of a tree."""
 
     mode: bytes
@@ -45,16 +43,19 @@ class TreeEntry:
 
 def hasher(kind: str, size: int, form: Format) -> Any:
     """A hash object that has taken an object's header; feed it the content to get the id."""
-    state = hashlib.sha1(usedforsecurity=False) if form == "sha1" else hashlib.sha256()
-    state.update(b"%s %d\0" % (kind.encode(), size))
-    return state
+    return _hash(b"%s %d\0" % (kind.encode(), size), form)
 
 
 def make_object(kind: Kind, data: bytes, form: Format) -> GitObject:
     """Name and read one object; HostileInputError when a commit, tree or tag is malformed."""
-    state = hasher(kind, len(data), form)
-    state.update(data)
-    return GitObject(state.digest(), kind, len(data), links_of(kind, data, form))
+    size = len(data)
+    if size < _JOINED_BYTES:
+        one = _hash(b"%s %d\0%s" % (kind.encode(), size, data), form).digest()
+    else:
+        state = hasher(kind, size, form)
+        state.update(data)
+        one = state.digest()
+    return GitObject(one, kind, size, links_of(kind, data, form) if kind != "blob" else ())
 
 
 def links_of(kind: Kind, data: bytes, form: Format) -> tuple[bytes, ...]:
@@ -98,6 +99,10 @@ def split_loose(plain_head: bytes) -> tuple[Kind, int, int]:
         raise HostileInputError("not a loose git object")
     kind = next(kind for kind in KINDS if kind.encode() == match[1])
     return kind, int(match[2]), match.end()
+
+
+def _hash(data: bytes, form: Format) -> Any:
+    return hashlib.sha1(data, usedforsecurity=False) if form == "sha1" else hashlib.sha256(data)
 
 
 def _check_tree(data: bytes, id_bytes: int) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipeline.errors import HostileInputError
 from pipeline.scan.buffer import PIECE_BYTES, Buffer, digest_of_pieces, sha1
@@ -20,8 +20,7 @@ from pipeline.scan.objects import ID_BYTES, KINDS, Format, GitObject, Kind, hash
 OFS_DELTA, REF_DELTA = 6, 7
 
 
-@dataclass(frozen=True)
-class PackEntry:
+class PackEntry(NamedTuple):
     """Where one entry stands: `start` of its header, `body` of its zlib stream, `end` after it; `size` unpacked."""
 
     start: int
@@ -33,8 +32,7 @@ class PackEntry:
     base_id: bytes = b""
 
 
-@dataclass(frozen=True)
-class PackedObject:
+class PackedObject(NamedTuple):
     """An object and its entry; `data` is its content, but for blobs that were hashed while they inflated."""
 
     object: GitObject
