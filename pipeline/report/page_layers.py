@@ -71,7 +71,8 @@ def _bar(index: int, image: ImageFacts, facts: ReleaseFacts, numbers: Mapping[st
                 width="100%",
                 height=BAR_PX + 2,
                 role="img",
-                aria_labelledby=" ".join(names),
+                aria_labelledby=names[0],
+                aria_describedby=names[1],
             ),
         ]
     )
