@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -47,10 +47,13 @@ def run_together(tasks: Sequence[Callable[[], Result]], stop: Callable[[], None]
     """
     if not tasks:
         return ()
-    with ThreadPoolExecutor(len(tasks)) as pool:
+    pool = ThreadPoolExecutor(len(tasks))
+    try:
         futures = [pool.submit(task) for task in tasks]
-        try:
-            return tuple(future.result() for future in futures)
-        except KeyboardInterrupt:
-            stop()
-            raise
+        wait(futures)
+        return tuple(future.result() for future in futures)
+    except KeyboardInterrupt:
+        stop()
+        raise
+    finally:
+        pool.shutdown()
