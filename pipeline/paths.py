@@ -65,7 +65,7 @@ class Paths:
     @property
     def durations(self) -> Path:
         """How long things took: kept apart from evidence, which is byte-identical when regenerated."""
-        return self.state / "durations" / self.release / f"{self.target}.json"
+        return self.state / "durations" / self.release / self.target
 
     def _of_stage(self, stage: str, image: str) -> Path:
         return self.state / stage / self.release / self.target / image

@@ -39,6 +39,8 @@ def build(options: argparse.Namespace, settings: Settings) -> None:
             world.environment,
         )
         outcomes = run(world.plan, world.paths, ports)
+        for outcome in outcomes:
+            world.note_durations("build", outcome.record.image, outcome.durations)
         lines = [
             SummaryLine(
                 outcome.record.image,
@@ -90,6 +92,8 @@ def verify(options: argparse.Namespace, settings: Settings) -> None:
         ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.examiner, world.reporter)
         previous = load_previous(world.paths, world.make_reviewer, world.reporter)
         seen = run(world.plan, world.paths, ports, known_digests(world.paths))
+        for image in seen:
+            world.note_durations("verify", image.image.id, image.examination.durations)
         facts = write_evidence(world.plan, world.paths, seen, world.trusted_root, previous)
     lines = [
         SummaryLine(

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import load_release
 from pipeline.errors import AccessError, ServiceError
-from pipeline.files import Lock, make_private_folder, read_bytes_limited, remove_partials
+from pipeline.files import Lock, make_private_folder, read_bytes_limited, remove_partials, write_atomic
 from pipeline.model.material import Material
+from pipeline.model.record import canonical_json
 from pipeline.model.release import Target
 from pipeline.paths import Paths
 from pipeline.plan import Plan, make_plan
@@ -72,6 +73,12 @@ class World:
             for folder in (self.paths.evidence.parent, self.paths.sbom.parent):
                 remove_partials(folder)
             yield
+
+    def note_durations(self, verb: str, image: str, durations: Mapping[str, float]) -> None:
+        """Keep how long each check took, in seconds; nothing of it goes into evidence."""
+        if durations:
+            rounded = {name: round(seconds, 4) for name, seconds in durations.items()}
+            write_atomic(self.paths.durations / f"{verb}-{image}.json", canonical_json(rounded))
 
     @cached_property
     def reporter(self) -> Reporter:
