@@ -151,7 +151,11 @@ class Lock:
                 remedy="wait for it to end, or stop it, then run the same command again",
             ) from None
         self._descriptor = descriptor
-        self._write_holder(descriptor)
+        try:
+            self._write_holder(descriptor)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *failure: object) -> None:
