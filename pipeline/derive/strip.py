@@ -46,7 +46,7 @@ def plan_strip(
     hiding = {leak.layer for leak in scan.leaks if leak.layer and not leak.path and leak.kind in kinds}
     for leak in scan.leaks:
         if leak.layer and leak.kind in kinds:
-            entry = tar.undisplay(leak.entry.removesuffix("!"))
+            entry = tar.undisplay(leak.entry)
             dropped.setdefault(leak.layer, set()).update(links[leak.layer].get(entry, (entry,)))
             if (store := gitfiles.store_of(entry)) and store != entry and leak.kind != "fixture":
                 for layer in layers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from pipeline.errors import HostileInputError
 from pipeline.scan import stream, tar
 from pipeline.scan.buffer import PIECE_BYTES, Buffer, Spool, pieces_of
 from pipeline.scan.limits import Budget
+
+_NOT_OPENED = {b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "rar", b"070701": "cpio", b"070702": "cpio"}
+_LZMA_ALONE = re.compile(rb"\x5d\0\0[\0\x01\x02\x04\x08\x10\x20\x40\x80][\0\x01\x02\x04]\xff{8}", re.S)
+_V7_TAR = re.compile(rb"[^\0].{99}[0-7 ]{6,7}[\0 ].{40}[0-7 ]{6}[\0 ]{2}", re.S)
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class _Inflater(Protocol):
 
 
 def kind_of(data: Buffer) -> str | None:
-    """`tar`, `zip`, `ar`, `gz`, `bz2`, `xz`, `zst`, or None. By content, never by name."""
+    """tar, zip, ar, gz, bz2, xz, lzma, zst, one of those that are not opened, or None. By content, never by name."""
     head = data[:265]
     if head.startswith(b"\x1f\x8b\x08"):
         return "gz"
@@ -49,7 +54,13 @@ def kind_of(data: Buffer) -> str | None:
         return "bz2"
     if head.startswith(stream.ZSTD_MAGIC):
         return "zst"
-    return "ar" if head.startswith(b"!<arch>\n") else None
+    if head.startswith(b"!<arch>\n"):
+        return "ar"
+    if _LZMA_ALONE.match(head):
+        return "lzma"
+    if _V7_TAR.match(head) and tar.is_header(data[: tar.BLOCK]):
+        return "tar"
+    return next((name for magic, name in _NOT_OPENED.items() if head.startswith(magic)), None)
 
 
 def _ends_as_zip(data: Buffer) -> bool:
@@ -65,6 +76,8 @@ def members(kind: str, data: Buffer, budget: Budget) -> Iterator[Inner]:
         yield from _tar(data, budget)
     elif kind == "zip":
         yield from _zip(data, budget)
+    elif kind in _NOT_OPENED.values():
+        raise HostileInputError(f"a {kind} archive, which is not opened")
     elif kind == "ar":
         yield from _ar(data, budget)
     else:

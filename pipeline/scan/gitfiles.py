@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pipeline.errors import HostileInputError
 from pipeline.scan.buffer import Buffer, digest_of_pieces, sha1
 
-_HEX = rb"(?<![0-9a-f])([0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])"
+_HEX = rb"(?<![0-9a-fA-F])([0-9a-fA-F]{64}|[0-9a-fA-F]{40})(?![0-9a-fA-F])"
 _IDS = re.compile(_HEX)
-_REF = re.compile(rb"\s*(?:[0-9a-f]{40}|[0-9a-f]{64})\s*")
+_REF = re.compile(rb"\s*(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})\s*")
 _NAMING = re.compile(
     rb"(?:^|/)(?:packed-refs|[A-Z_]*HEAD|shallow|grafts|info/refs|AUTO_MERGE|BISECT_[A-Z_]+|git-rebase-todo|orig-head|onto"
     rb"|(?:refs|logs|rebase-merge|rebase-apply|sequencer|lost-found)/.+)$"

@@ -26,7 +26,7 @@ Strength = Literal["holds", "names"]
 class Sighting:
     """Ids at one place: a file that holds objects (a pack, a loose object) or that names them (a ref, an index).
 
-    `path` is the layer's entry, then `!/` and the member for each archive around it. `store` is the git folder that it
+    `path` is the layer's entry, then `//` and the member for each archive around it. `store` is the git folder that it
     belongs to, or the path itself. `prefix` ids are abbreviated (patches name blobs that way).
     """
 

@@ -146,7 +146,7 @@ def _touches(ids: set[bytes], history: History) -> bool:
 
 def _layer_leaks(index: int, layer: LayerScan, graph: Graph, history: History, root: MergedRoot) -> Iterator[Leak]:
     def reach(path: bytes) -> LeakClass:
-        return root.classify(index, path.partition(b"!/")[0].removesuffix(b"!"))
+        return root.classify(index, path.partition(tar.INSIDE)[0])
 
     for own in layer.leaks:
         where = tar.undisplay(own.path)

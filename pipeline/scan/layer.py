@@ -5,6 +5,7 @@ The result does not depend on the base commit, so it is cached by layer digest a
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -130,6 +131,9 @@ class _LayerScanner:
             raise HostileInputError("refs in the reftable format, which is not read")
         elif len(head) > 1 and head[0] & 0x8F == 8 and int.from_bytes(head[:2], "big") % 31 == 0:
             self._loose(path, data)  # RFC 1950: deflate, any window size
+        elif isinstance(data, bytes) and (at := data.find(b"PACK\0\0\0\2")) > 0:
+            with contextlib.suppress(HostileInputError):  # four letters by chance, unless its checksum is right
+                self._pack(path, data[at:], "pack behind other data")
 
     def _names(self, path: bytes, data: Buffer) -> None:
         if len(data) > _TEXT_BYTES:
@@ -183,7 +187,7 @@ class _LayerScanner:
             raise HostileInputError(f"archives nested deeper than {self._limits.archive_depth}")
         self._archives += 1
         for inner in archives.members(kind, data, self._budget):
-            inside = path + b"!/" + inner.name if inner.name else path + b"!"
+            inside = path + tar.INSIDE + inner.name
             if self._rules.path_pattern:
                 self._check_path(inner.name)
             deeper = depth + 1 if inner.name else depth

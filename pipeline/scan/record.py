@@ -40,8 +40,8 @@ class LayerScan(Record):
 class Leak(Record):
     """One finding of an image: where, what, how it was recognised, and who can get at it.
 
-    `path` ends in `!/member` inside archives. `objects` are hex ids, at most 32, commits first; `count` is how many.
-    `layer` is empty for the image config.
+    Inside archives `path` goes on with `//member`. `objects` are hex ids, at most 32, commits first; `count` says how
+    many there are. `layer` is empty for the image config.
     """
 
     layer: str
@@ -56,7 +56,7 @@ class Leak(Record):
     @property
     def entry(self) -> str:
         """The layer's entry, without the members inside."""
-        return self.path.partition("!/")[0]
+        return self.path.partition("//")[0]
 
 
 class LayerProof(Record):

@@ -15,7 +15,7 @@ from pipeline.model.record import canonical_json
 from pipeline.scan.fingerprint import Fingerprint, Matcher
 from pipeline.scan.objects import Format
 
-SCANNER = "pipeline-scan/1"
+SCANNER = "pipeline-scan/2"
 
 
 @dataclass(frozen=True)

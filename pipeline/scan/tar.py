@@ -15,6 +15,7 @@ from pipeline.scan.stream import Reader
 
 BLOCK = 512
 ZERO = bytes(BLOCK)
+INSIDE = b"//"  # between an archive and a member of it; no normal path has it
 _WITHOUT_CONTENT = b"123456"
 _FILES = b"0\x007"
 
@@ -65,6 +66,15 @@ def walk(reader: Reader, limits: Limits) -> Iterator[Member]:
         if reader.offset > end:
             raise HostileInputError("content was read past its end", where=display(member.path))
         reader.skip(end - reader.offset)
+
+
+def is_header(block: bytes) -> bool:
+    """Whether 512 bytes are a tar header with a right checksum: v7 archives have no other mark."""
+    try:
+        _check_sum(block, BLOCK)
+    except HostileInputError:
+        return False
+    return block != ZERO
 
 
 def trailing(reader: Reader) -> int:

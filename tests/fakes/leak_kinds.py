@@ -76,6 +76,24 @@ def cruft_pack(world: World) -> Case:
 
 
 @leak
+def pack_behind_other_data(world: World) -> Case:
+    pack = git(world.source, "pack-objects", "--revs", "--stdout", "-q", stdin=b"v6\n")
+    return _file(world, "opt/install.sh", b"#!/bin/sh\ntail -n +2 $0\n" + pack)
+
+
+@leak
+def pack_compressed_many_times(world: World) -> Case:
+    pack = git(world.source, "pack-objects", "--revs", "--stdout", "-q", stdin=b"v6\n")
+    old = lzma.compress(gzip.compress(bz2.compress(pack)), format=lzma.FORMAT_ALONE)
+    return _file(world, "opt/data", old, "//////")
+
+
+@leak
+def archive_that_is_not_opened(world: World) -> Case:
+    return _file(world, "opt/data.7z", b"7z\xbc\xaf\x27\x1c" + bytes(100), kind="unreadable")
+
+
+@leak
 def pack_of_another_name(world: World) -> Case:
     pack = git(world.source, "pack-objects", "--revs", "--stdout", "-q", stdin=b"v6\n")
     return _file(world, "var/cache/blob.bin", pack)
@@ -249,22 +267,22 @@ def commit_graph(world: World) -> Case:
 
 @leak
 def repository_in_tar_gz(world: World) -> Case:
-    return _file(world, "backup.tar.gz", gzip.compress(make_tar(_bare(world))), "!!/copy.git/objects")
+    return _file(world, "backup.tar.gz", gzip.compress(make_tar(_bare(world))), "////copy.git/objects")
 
 
 @leak
 def repository_in_tar_xz(world: World) -> Case:
-    return _file(world, "backup.tar.xz", lzma.compress(make_tar(_bare(world))), "!!/copy.git/objects")
+    return _file(world, "backup.tar.xz", lzma.compress(make_tar(_bare(world))), "////copy.git/objects")
 
 
 @leak
 def repository_in_tar_bz2(world: World) -> Case:
-    return _file(world, "backup", bz2.compress(make_tar(_bare(world))), "!!/copy.git/objects")
+    return _file(world, "backup", bz2.compress(make_tar(_bare(world))), "////copy.git/objects")
 
 
 @leak
 def repository_in_tar_zst(world: World) -> Case:
-    return _file(world, "b.tzst", zstandard.compress(make_tar(_bare(world))), "!!/copy.git/objects")
+    return _file(world, "b.tzst", zstandard.compress(make_tar(_bare(world))), "////copy.git/objects")
 
 
 def _zip(members: dict[str, bytes]) -> bytes:
@@ -280,14 +298,14 @@ def repository_three_archives_deep(world: World) -> Case:
     inner = gzip.compress(make_tar(_bare(world)))
     middle = _zip({"inner.tar.gz": inner})
     outer = make_tar([Item("middle.zip", middle)])
-    return _file(world, "outer.tar", outer, "!/middle.zip!/inner.tar.gz!!/copy.git")
+    return _file(world, "outer.tar", outer, "//middle.zip//inner.tar.gz////copy.git")
 
 
 @leak
 def wheel_in_a_pip_cache(world: World) -> Case:
     wheel = _zip({"package/lookup.py": world.future_text(), "package/__init__.py": b""})
     items = [*_hint(world), Item("root/.cache/pip/http/5/a/b", wheel)]
-    return Case(world.with_items(*items), 1, "root/.cache/pip/http/5/a/b!/package/lookup.py")
+    return Case(world.with_items(*items), 1, "root/.cache/pip/http/5/a/b//package/lookup.py")
 
 
 def _hint(world: World) -> list[Item]:
@@ -379,7 +397,7 @@ def fixture_inside_another_file(world: World) -> Case:
 
 @leak
 def fixture_in_an_archive(world: World) -> Case:
-    return _fixture(world, "opt/tools.zip", _zip({"a/solver.py": FIXTURE}), "!/a/solver.py")
+    return _fixture(world, "opt/tools.zip", _zip({"a/solver.py": FIXTURE}), "//a/solver.py")
 
 
 @leak
