@@ -14,6 +14,7 @@ from pipeline.report.contents import layer_origins, list_inputs, list_packages, 
 from pipeline.report.facts import ImageFacts, ReleaseFacts
 from pipeline.report.verdict import area_of, cosign_commands, count_outcomes, headline, reasons, remarks
 from pipeline.report.visible import as_json, cut, visible
+from pipeline.scan.record import Leak
 
 MAX_TEXT_CHARS = 1_000
 MAX_CHANGES = 200
@@ -66,15 +67,15 @@ def _list(texts: Sequence[str]) -> Iterator[str]:
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Cells are Markdown already; a title that ends in bytes or a count is aligned to the right."""
-    yield f"| {' | '.join(titles)} |"
-    yield f"| {' | '.join('---:' if title.endswith(('bytes', '#')) else '---' for title in titles)} |"
+    """Cells are Markdown already; a title that begins with `>` is of numbers, aligned to the right."""
+    yield f"| {' | '.join(title.removeprefix('>') for title in titles)} |"
+    yield f"| {' | '.join('---:' if title.startswith('>') else '---' for title in titles)} |"
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def _images(facts: ReleaseFacts) -> Iterator[str]:
     yield from ("", "## Images", "")
-    titles = ("image", "manifest digest", "compressed bytes", "before publication", "after the pull", "leaks #")
+    titles = ("image", "manifest digest", ">compressed bytes", "before publication", "after the pull", ">leaks")
     yield from _table(titles, [_image_row(image) for image in facts.images])
     yield from ("", "How to verify each, with cosign 3 in this folder:")
     for image in facts.images:
@@ -140,10 +141,10 @@ def _sizes(facts: ReleaseFacts) -> Iterator[str]:
         (span(layer.digest), f"{layer.size:,}", ", ".join(layer.images), plain(origins.get(layer.digest, "")))
         for layer in sizes.layers
     ]
-    yield from _table(("layer", "compressed bytes", "in images", "what the history says"), rows)
+    yield from _table(("layer", ">compressed bytes", "in images", "what the history says"), rows)
     yield ""
     sums = [(each.image, f"{each.compressed_bytes:,}", f"{each.unshared_bytes:,}") for each in sizes.images]
-    yield from _table(("image", "compressed bytes", "unshared bytes"), sums)
+    yield from _table(("image", ">compressed bytes", ">in no other image"), sums)
 
 
 def _checks(facts: ReleaseFacts) -> Iterator[str]:
@@ -224,7 +225,7 @@ def _scan(facts: ReleaseFacts) -> Iterator[str]:
         "git stores #",
         "objects seen #",
         "allowed #",
-        "leaks #",
+        ">leaks",
     )
     for image in facts.images:
         yield from ("", f"**{plain(image.id)}**: {plain(image.scan.scanner)}, rules {span(image.scan.rules)}", "")
@@ -240,3 +241,8 @@ def _scan(facts: ReleaseFacts) -> Iterator[str]:
         yield from _list(
             [f"{leak.reach} {leak.kind} {leak.path}: {leak.how} {leak.label}" for leak in image.scan.leaks]
         )
+
+
+def _leak(leak: Leak) -> str:
+    label = f" ({leak.label})" if leak.label else ""
+    return f"{leak.reach} {leak.kind} in {leak.path}{label}: {leak.how}; {max(leak.count, 1):,}"

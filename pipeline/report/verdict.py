@@ -58,8 +58,8 @@ def _reasons(facts: ReleaseFacts) -> Iterator[str]:
         if image.checks.failed:
             yield f"{image.id}: {_plural(len(image.checks.failed), 'check')} did not pass after the pull"
         if image.agreement.disagreements:
-            count = _plural(len(image.agreement.disagreements), "check")
-            yield f"{image.id}: {count} differ between the run before publication and the run after the pull"
+            count = _plural(len(image.agreement.disagreements), "difference")
+            yield f"{image.id}: {count} between the run before publication and the run after the pull"
     yield from (f"policy {verdict.describe()}" for verdict in facts.verdicts if verdict.outcome == "fail")
 
 
