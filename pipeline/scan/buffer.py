@@ -14,10 +14,14 @@ _WINDOW_BYTES = 256 << 10
 
 
 class FileBuffer:
-    """Slices of a file without mapping it, so resident memory stays small however large it is."""
+    """Slices of a file without mapping it, so resident memory stays small however large it is.
+
+    It keeps the file open for as long as somebody has the buffer.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         file.flush()
+        self._file = file
         self._descriptor = file.fileno()
         self._size = os.fstat(self._descriptor).st_size
         self._window, self._window_at = b"", 0
