@@ -217,16 +217,8 @@ def _provenance(facts: ReleaseFacts) -> Iterator[str]:
 
 def _scan(facts: ReleaseFacts) -> Iterator[str]:
     yield from ("", "## Scan of every layer")
-    titles = (
-        "layer",
-        "entries #",
-        "unpacked bytes",
-        "archives #",
-        "git stores #",
-        "objects seen #",
-        "allowed #",
-        ">leaks",
-    )
+    counts = (">archives", ">git stores", ">objects seen", ">objects allowed", ">leaks")
+    titles = ("layer", ">entries", ">unpacked bytes", *counts)
     for image in facts.images:
         yield from ("", f"**{plain(image.id)}**: {plain(image.scan.scanner)}, rules {span(image.scan.rules)}", "")
         rows = [
@@ -238,9 +230,7 @@ def _scan(facts: ReleaseFacts) -> Iterator[str]:
             for layer in image.scan.layers
         ]
         yield from _table(titles, rows)
-        yield from _list(
-            [f"{leak.reach} {leak.kind} {leak.path}: {leak.how} {leak.label}" for leak in image.scan.leaks]
-        )
+        yield from _list([_leak(leak) for leak in image.scan.leaks])
 
 
 def _leak(leak: Leak) -> str:
