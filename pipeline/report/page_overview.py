@@ -51,7 +51,7 @@ def _figures(facts: ReleaseFacts) -> Markup:
         ("images", f"{len(facts.images):,}"),
         ("checks after the pull", count_outcomes(passed, failed)),
         ("differ before and after", f"{disagreements:,}"),
-        ("policies", count_outcomes(len(facts.verdicts) - refused, refused)),
+        ("policies that refuse", f"{refused} of {len(facts.verdicts)}"),
         ("leaks found", f"{sum(len(image.scan.leaks) for image in facts.images):,}"),
         ("bytes, layers once", f"{facts.sizes.layers_once_bytes:,}"),
     ]
