@@ -27,7 +27,7 @@ from pipeline.model.release import Target
 from pipeline.model.stages import PublishedImage
 from pipeline.paths import Paths
 from pipeline.plan import Plan, make_plan
-from pipeline.ports import BlobStore, BundleVerifier, PushOutcome
+from pipeline.ports import BlobStore, BundleVerifier, Engine, PullRegistry, PushOutcome, Signer
 from pipeline.report.facts import ReleaseFacts
 from pipeline.stages.build import BuildOutcome, BuildPorts, build
 from pipeline.stages.evidence import known_digests, write_evidence
@@ -57,11 +57,11 @@ RUNTIME = {
 FIXTURE = b"".join(b"+    distinctive line %d of the reference repair = %d\n" % (n, n * n) for n in range(20))
 
 
-def make_tiny_release(root: Path, port: int = PORT) -> Path:
+def make_tiny_release(root: Path, port: int = PORT, repository: str = "releases", issuer: str = ISSUER) -> Path:
     """Write the release's files under `root`; returns the release file."""
     policies = yaml.safe_load((ROOT / "release.yaml").read_text())["policies"]
-    identity = {"subject": SUBJECT, "issuer": ISSUER}
-    local = {"kind": "embedded", "registry": f"127.0.0.1:{port}", "repository": "releases/{image}"}
+    identity = {"subject": SUBJECT, "issuer": issuer}
+    local = {"kind": "embedded", "registry": f"127.0.0.1:{port}", "repository": f"{repository}/{{image}}"}
     remote = {"kind": "remote", "registry": "registry.test", "repository": "somebody/images"}
     images = [
         {"id": REPAIR, "definition": "images/repair", "task": "images/repair/tasks/lookup", "budgets": BUDGETS},
@@ -214,13 +214,13 @@ class TinyWorld:
             make_tiny_release(root)
         self.registry = Simulation(host=self.plan.target.registry)
         self.sigstore = FakeSigstore()
-        self.engine: FakeEngine = PullingEngine(registry=self.registry)
+        self.engine: Engine = PullingEngine(registry=self.registry)
         self.sources = FakeSources()
         self.reporter = QuietReporter()
         self.examiner = FakeExaminer(self.plan, self.paths, self.engine, self.reporter)
         self.revision = "c" * 40
         self.environment: tuple[Material, ...] = ()  # what the pipeline runs on
-        self.publisher = RecordingRegistry(self.registry)
+        self.publisher = self.make_publisher()
 
     @property
     def plan(self) -> Plan:
@@ -235,7 +235,26 @@ class TinyWorld:
         return Paths(self.root, DATE, self.target)
 
     @property
-    def verifier(self) -> FakeVerifier:
+    def anonymous(self) -> PullRegistry:
+        """A client without credentials."""
+        return self.registry.anonymous
+
+    def make_publisher(self) -> RecordingRegistry:
+        """A client with credentials, as each process has one of its own."""
+        return RecordingRegistry(self.registry)
+
+    @property
+    def signer(self) -> Signer:
+        """Signs as the target's identity."""
+        return FakeSigner(self.sigstore)
+
+    @property
+    def trusted_root(self) -> bytes:
+        """What evidence brings along for its reviewers."""
+        return self.sigstore.name.encode()
+
+    @property
+    def verifier(self) -> BundleVerifier:
         """Expects the target's identity."""
         return FakeVerifier(self.sigstore)
 
@@ -248,24 +267,24 @@ class TinyWorld:
         source_registry = self.publisher if self.plan.target.kind == "embedded" else None
         self.examiner.plan, self.examiner.engine = self.plan, self.engine
         ports = BuildPorts(
-            self.registry.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
+            self.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
             self.revision, lambda: self.environment,
         )  # fmt: skip
         return build(self.plan, self.paths, ports)
 
     def publish(self, *images: str) -> tuple[PublishedImage, ...]:
         """The stage, as a fresh process with a client of its own; of all images, or of those named."""
-        self.publisher = RecordingRegistry(self.registry)
-        ports = PublishPorts(self.publisher, FakeSigner(self.sigstore), self.verifier, self.reporter)
+        self.publisher = self.make_publisher()
+        ports = PublishPorts(self.publisher, self.signer, self.verifier, self.reporter)
         plan = self.plan
         return publish(replace(plan, images=tuple(map(plan.image, images)) or plan.images), self.paths, ports)
 
     def verify(self) -> ReleaseFacts:
         """The stage, and what it writes."""
         self.examiner.plan, self.examiner.engine = self.plan, self.engine
-        ports = VerifyPorts(self.registry.anonymous, self.engine, self.verifier, self.examiner, self.reporter)
+        ports = VerifyPorts(self.anonymous, self.engine, self.verifier, self.examiner, self.reporter)
         seen = verify(self.plan, self.paths, ports, known_digests(self.paths))
-        return write_evidence(self.plan, self.paths, seen, self.sigstore.name.encode())
+        return write_evidence(self.plan, self.paths, seen, self.trusted_root)
 
     def review(self, folder: Path | None = None) -> Review:
         """The stage, over the evidence of this release."""
