@@ -117,7 +117,7 @@ def _layer_table(facts: ReleaseFacts, numbers: Mapping[str, int], detail: Detail
         Column("no."),
         Column("layer", "wide"),
         Column("compressed bytes", "number"),
-        Column("in images"),
+        Column("in images", "names"),
         Column("what the history says"),
     ]
     rows = (

@@ -46,7 +46,7 @@ def code(text: str) -> Markup:
 
 @dataclass(frozen=True)
 class Column:
-    """Of a table; `kind` is a class of the stylesheet: `number`, `wide` or nothing."""
+    """Of a table; `kind` is a class of the stylesheet: `number`, `wide`, `names`, `word`, or nothing."""
 
     title: str
     kind: str = ""

@@ -138,7 +138,7 @@ def changes_part(changes: Changes | None, detail: Detail) -> Markup:
 def _group(name: str, listed: tuple[Change, ...], detail: Detail) -> Markup:
     columns = [Column("what"), Column("change", "word"), Column("before"), Column("after")]
     if any(change.images for change in listed):
-        columns.append(Column("in images"))
+        columns.append(Column("in images", "names"))
     limit = Detail(detail.value_chars, detail.text_chars, min(detail.rows or 200, 200), detail.passes)
     body = table(
         f"Changes of {name}",

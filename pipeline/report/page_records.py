@@ -44,7 +44,7 @@ def packages_part(facts: ReleaseFacts, detail: Detail) -> Markup:
 
 
 def _packages(ecosystem: str, listed: Sequence[SnapshotPackage], detail: Detail) -> Markup:
-    columns = [Column("package"), Column("version"), Column("licences"), Column("in images")]
+    columns = [Column("package"), Column("version"), Column("licences"), Column("in images", "names")]
     rows = (
         row(
             short(package.name, detail, SBOM_FILES),
@@ -141,7 +141,13 @@ def _plain(value: object) -> str:
 
 
 def _inputs(kind: str, listed: list[Input], detail: Detail) -> Markup:
-    columns = [Column("input"), Column("version"), Column("from"), Column("digest", "wide"), Column("in images")]
+    columns = [
+        Column("input"),
+        Column("version"),
+        Column("from"),
+        Column("digest", "wide"),
+        Column("in images", "names"),
+    ]
     rows = (
         row(
             short(each.name, detail, PROVENANCE_FILES),
