@@ -82,11 +82,10 @@ class _Session:
 
     def _drop_frames(self) -> None:
         """Nobody waits for answers any more; only a handshake that the framework has not seen stays."""
-        while not self._waiting.empty():
-            message = self._waiting.get_nowait()
+        messages = [self._waiting.get_nowait() for _ in range(self._waiting.qsize())]
+        for message in messages:
             if message["type"] == "websocket.connect":
                 self._waiting.put_nowait(message)
-                return
 
     def _leave(self) -> None:
         # The framework asks for a second message, the first frame, only once this socket has got the session: a client

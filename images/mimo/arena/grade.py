@@ -3,7 +3,7 @@
 1. Restore every path that the test patch touches to the base commit; remove those that the base lacks.
 2. `git apply` the test patch.
 3. Run `{ test_command; } </dev/null`; the reward is 1 if it exits 0 within the record's time, else 0.
-4. With the guard `planted-hooks` only: a test that must fail is added, and now the command must not exit 0.
+4. With the guard `planted-hooks` only: the hidden tests are made to fail, and now the command must not exit 0.
 
 What the agent's edits break is a reward of 0; what our side cannot start is an InfrastructureError. Nothing of the test
 output goes to the client: it would teach the hidden tests.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from arena.canary import canary_for
+from arena.canary import canaries_for
 from arena.guard import GUARDED_VARIABLES
 from arena.patchpaths import touched_paths
 from arena.record import TaskRecord
@@ -66,7 +66,7 @@ class Grader:
         if tested.exit_code != 0:
             return Verdict(False, "test", tested.exit_code)
         # 4.
-        if self._is_guarded and not self._canary_fails():
+        if self._is_guarded and not self._canaries_fail():
             return Verdict(False, "canary", 0)
         return Verdict(True, "test", 0)
 
@@ -86,14 +86,14 @@ class Grader:
         command = f"{{ {self.record.test_command}\n}} </dev/null"
         return self._execute(["/bin/bash", "-c", command], self.record.verifier_timeout_s)
 
-    def _canary_fails(self) -> bool:
-        """Whether a test that must fail does; True for a language in which we cannot write one."""
-        canary = canary_for(touched_paths(self.record.test_patch))
-        if canary is None:
-            return True
-        path, text = canary
-        added = self._execute(["/bin/bash", "-c", 'cat >> "$1"', "append", path], GIT_TIMEOUT_S, text.encode())
-        return added.exit_code == 0 and self._test().exit_code not in (0, TIMED_OUT)
+    def _canaries_fail(self) -> bool:
+        """Whether tests that must fail do; True for a language in which we cannot write them."""
+        canaries = canaries_for(touched_paths(self.record.test_patch))
+        for path, text in canaries:
+            argv = ["/bin/bash", "-c", '[ -e "$1" ] && cat >> "$1"', "append", path]
+            if self._execute(argv, GIT_TIMEOUT_S, text.encode()).exit_code != 0:
+                return False
+        return not canaries or self._test().exit_code not in (0, TIMED_OUT)
 
     def _execute(self, argv: list[str], timeout_s: float, stdin: bytes = b"") -> ShellResult:
         variables = GUARDED_VARIABLES if self._is_guarded else {}
