@@ -1,8 +1,8 @@
 """Makes hidden tests fail, after they passed, to see whether failing is possible at all.
 
 A repair's own code runs inside the test process. If importing it ends the process with 0, or if it makes every test
-pass, then tests that must fail pass too, and the verdict is not believed. Every test is changed, since the command may select
-some by name; it still does its work before it fails, so whatever it imports late is imported.
+pass, then tests that must fail pass too, and the verdict is not believed. Every test is changed, since the command may
+select some by name; it still does its work before it fails, so whatever it imports late is imported.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The server package, imported from where the images get it, and folders in which an agent of the tests may work.
 
-These tests run as root: commands become another user, owners change. The user's ID is one that nothing else has, because
-every process of it is killed.
+These tests run as root: commands become another user, owners change. The user's ID is one that nothing else has,
+because every process of it is killed.
 """
 
 from __future__ import annotations

@@ -138,10 +138,11 @@ def test_nothing_of_git_runs_as_root(make: Make, record: TaskRecord, runner: She
     (ground / "notes").mkdir()
     (ground / "notes").chmod(0o777)
     notes = ground / "notes" / "who"
-    hook = f"printf '#!/bin/sh\\nid -u >> {notes}\\ncat\\n' > .git/note; chmod +x .git/note"
+    note = (
+        f"printf '#!/bin/sh\\nid -u >> {notes}\\ncat\\n' > .git/note; chmod +x .git/note; mkdir -p .git/hooks .git/info"
+    )
     runner.run(
-        hook
-        + "; mkdir -p .git/hooks .git/info; for h in post-checkout post-index-change; do cp .git/note .git/hooks/$h; done; "
+        f"{note}; for h in post-checkout post-index-change; do cp .git/note .git/hooks/$h; done; "
         'git config core.fsmonitor "$PWD/.git/note"; git config filter.n.smudge "$PWD/.git/note"; '
         "git config filter.n.clean cat; echo '* filter=n' > .git/info/attributes"
     )

@@ -110,10 +110,10 @@ def test_input_is_given_and_read_only_to_its_process(runner: ShellRunner) -> Non
 
 def test_no_descriptor_or_zombie_is_left(runner: ShellRunner) -> None:
     runner.run("true")
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(50):
         runner.run("sleep 0 & true")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_refuses_to_kill_as_root() -> None:
