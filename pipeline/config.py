@@ -22,6 +22,7 @@ from pipeline.errors import ConfigError
 from pipeline.model.reference import load_reference
 from pipeline.model.release import ImageDefinition, Policy, ReleasedImage, ReleaseFile, Section, Target, TaskDefinition
 from pipeline.strict_yaml import Document, Location, load_document
+from pipeline.tasks import find_problem, load_case_ids
 
 Model = TypeVar("Model", bound=Section)
 
@@ -35,6 +36,7 @@ class ImageSource:
     definition_path: Path
     task: TaskDefinition | None
     task_path: Path | None
+    task_ids: tuple[str, ...]
 
     @property
     def id(self) -> str:
@@ -80,6 +82,7 @@ def load_release(release_path: Path) -> Release:
     file = load_model(document, ReleaseFile)
     _check_targets(document, file)
     images = tuple(_load_image(root, document, index, image) for index, image in enumerate(file.images))
+    _check_tasks(document, file, images)
     policies = tuple(_load_policy(root, document, index, name) for index, name in enumerate(file.policies))
     _check_unique(document, "policies", list(file.policies))
     return Release(root, file, _in_base_order(document, images), policies)
@@ -172,20 +175,53 @@ def _load_image(root: Path, document: Document, index: int, image: ReleasedImage
     definition = load_model(definition_document, ImageDefinition)
     _check_layers(definition_document, definition, definition_path)
     task = task_path = None
-    if definition.base == "task":
-        if image.task is None or image.base is not None:
-            raise ConfigError(f"image {image.id!r} is a repair: it takes 'task' and no 'base'", where=where)
+    _check_origin(document, index, image, definition)
+    if image.task is not None:
         task_path = root / image.task
         task_document = _read(task_path / "task.yaml", where, f"{image.task}/task.yaml")
         task = load_model(task_document, TaskDefinition)
-        for name in ("record", "packages"):
+        for name in ("record", "packages", "future"):
             _check_exists(task_document, (name,), task_path, getattr(task, name))
         _check_record(task_document, task, task_path / task.record)
         _check_exists(task_document, ("repository", "lock"), task_path, task.repository.lock)
         _check_exists(task_document, ("reference_repair",), definition_path, task.reference_repair)
-    elif image.base is None or image.task is not None:
+    return ImageSource(
+        image, definition, definition_path, task, task_path, _load_task_ids(image, definition, definition_path, task)
+    )
+
+
+def _check_origin(document: Document, index: int, image: ReleasedImage, definition: ImageDefinition) -> None:
+    where = document.where(("images", index))
+    if definition.base == "image" and (image.base is None or image.task is not None):
         raise ConfigError(f"image {image.id!r} derives from an image: it takes 'base' and no 'task'", where=where)
-    return ImageSource(image, definition, definition_path, task, task_path)
+    if definition.base == "task" and (image.base is not None or (image.task is None and image.published is None)):
+        raise ConfigError(
+            f"image {image.id!r} is a repair: it takes 'task' and no 'base'",
+            where=where,
+            remedy="one that exists only where a target pins it takes 'published' instead",
+        )
+    if image.published is not None and image.published.source_image is not None:
+        location: Location = ("images", index, "published", "source_image")
+        load_reference(image.published.source_image, document.where(location), pinned=True)
+
+
+def _load_task_ids(
+    image: ReleasedImage, definition: ImageDefinition, folder: Path, task: TaskDefinition | None
+) -> tuple[str, ...]:
+    if definition.suite == "repair":
+        return (task.id if task is not None else image.id,)
+    cases = folder / "cases.json"
+    return load_case_ids(cases.read_bytes(), f"{image.definition}/cases.json") if cases.is_file() else ()
+
+
+def _check_tasks(document: Document, file: ReleaseFile, images: tuple[ImageSource, ...]) -> None:
+    problem = find_problem(file.tasks, {image.id: image.task_ids for image in images})
+    if problem is not None:
+        wrong: Any = document.value
+        for part in ("tasks", *problem.location):
+            wrong = wrong[part]
+        remedy = nearest(str(wrong), list(problem.valid)) if problem.valid else "keep one"
+        raise ConfigError(problem.what, where=document.where(("tasks", *problem.location)), remedy=remedy)
 
 
 def _check_record(document: Document, task: TaskDefinition, path: Path) -> None:

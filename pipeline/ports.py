@@ -164,15 +164,6 @@ class BundleVerifier(Protocol):
         """Numbered steps; IntegrityError says which failed. Subject, types, timestamp, identity and log all count."""
 
 
-class GitRepository(Protocol):
-    """The git command line, used to make repositories, never to inspect a hostile one."""
-
-    def keep_reachable(
-        self, repository_path: Path, base_commit: str, destination_path: Path, refs: Mapping[str, str]
-    ) -> None:
-        """Write a fresh repository of exactly the objects that base_commit and refs reach, deterministic on disk."""
-
-
 class Arena(Protocol):
     """One WebSocket to an environment server: an episode, as a consumer plays it."""
 

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 
-from pipeline import verbs_services, verbs_tools
+from pipeline import verbs_report, verbs_services, verbs_tools
 from pipeline.plan import render_plan
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
@@ -21,6 +21,7 @@ def plan(options: argparse.Namespace, settings: Settings) -> None:
 
 def build(options: argparse.Namespace, settings: Settings) -> None:
     """Derive, strip, scan and check every image."""
+    from pipeline.adapters.git import prove_clean
     from pipeline.stages.build import BuildPorts
     from pipeline.stages.build import build as run
     from pipeline.stages.records import load_checks
@@ -37,6 +38,7 @@ def build(options: argparse.Namespace, settings: Settings) -> None:
             world.reporter,
             world.revision,
             world.environment,
+            prove_clean,
         )
         outcomes = run(world.plan, world.paths, ports)
         for outcome in outcomes:
@@ -139,6 +141,7 @@ VERBS: Mapping[str, Verb] = {
     "scan": verbs_tools.scan,
     "policies": verbs_tools.policies,
     "schemas": verbs_tools.schemas,
+    "diff": verbs_report.diff,
     "up": verbs_services.up,
     "down": verbs_services.down,
     "status": verbs_services.status,

@@ -8,39 +8,26 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from dulwich.objects import Commit, ObjectID, Tag, Tree
 from dulwich.repo import Repo
 
 from pipeline.derive.layer import Entry
-from pipeline.derive.repository import CleanRepository, RepositorySource, load_source, make_clean_repository
+from pipeline.derive.repository import CleanRepository, RepositorySource, load_source
 from pipeline.errors import HostileInputError, IntegrityError, StorageError
 from pipeline.scan.buffer import Buffer, FileBuffer
 
 _GITLINK = 0o160000
 
 
-class CleanGit:
-    """Implements `ports.GitRepository`."""
-
-    def keep_reachable(
-        self, repository_path: Path, base_commit: str, destination_path: Path, refs: Mapping[str, str]
-    ) -> None:
-        """Write a fresh repository with exactly the objects that base_commit (and refs) reach, deterministic on disk.
-
-        `refs` are names and ids that must be ancestors of the base commit. IntegrityError when the base is incomplete
-        or the proof fails; nothing stays at the destination then.
-        """
-        source = read_folder(repository_path)
-        wanted = {name: bytes.fromhex(one) for name, one in refs.items()}
-        source.refs = wanted
-        clean = make_clean_repository(source, base_commit, "repository")
-        lost = [name for name in wanted if f"{name} {wanted[name].hex()}" not in clean.report.refs_kept]
-        if lost:
-            raise IntegrityError(f"not an ancestor of the base commit: {lost[0]}", where=str(repository_path))
-        write_repository(clean, destination_path)
+def prove_clean(clean: CleanRepository) -> int:
+    """Write a rebuilt repository into a folder of its own and prove it there; how many objects it holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_repository(clean, Path(folder) / "repository")
+    return clean.report.objects_kept
 
 
 def read_folder(repository_path: Path) -> RepositorySource:

@@ -16,6 +16,8 @@ RelativePath = Annotated[str, StringConstraints(pattern=r"^(?!/)(?!.*(?:^|/)\.\.
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/(?!.*(?:^|/)\.\.?(?:/|$)).*$")]
 Date = Annotated[str, StringConstraints(pattern=r"^20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$")]
 Octal = Annotated[str, StringConstraints(pattern=r"^0[0-7]{3,4}$")]
+TaskId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 CommitId = Annotated[str, StringConstraints(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
@@ -122,6 +124,7 @@ class TaskDefinition(Section):
     repository: RepositoryRecipe
     packages: RelativePath
     base_commit: CommitId
+    future: RelativePath
     reference_repair: RelativePath
     guard: Literal["none", "planted-hooks"] = "none"
 
@@ -142,13 +145,26 @@ class Budgets(Section):
     workspace_gib: int
 
 
+class PublishedOrigin(Section):
+    """What the publisher of an image that targets pin recorded of it; what is absent is unknown."""
+
+    title: str
+    record_sha256: Sha256 | None = None
+    source_image: str | None = None
+    source_revision: str | None = None
+
+
 class ReleasedImage(Section):
-    """One image of a release: a definition, and either the task that it serves or the image that it derives from."""
+    """One image of a release: a definition, and either the task that it serves or the image that it derives from.
+
+    `published` describes the image that targets pin. With it a repair needs no task, and exists only where it is pinned.
+    """
 
     id: Name
     definition: RelativePath
     task: RelativePath | None = None
     base: Name | None = None
+    published: PublishedOrigin | None = None
     budgets: Budgets
 
 
@@ -193,8 +209,24 @@ class Policy(Section):
     exceptions: tuple[PolicyException, ...] = ()
 
 
+class TaskGroup(Section):
+    """Tasks of one image, in a row and in this order; without `ids` all of the image's."""
+
+    image: Name
+    split: Literal["train", "validation", "test"] = "train"
+    ids: tuple[TaskId, ...] | None = Field(default=None, min_length=1)
+
+
+class Dataset(Section):
+    """What the tasks were taken from."""
+
+    name: str
+    revision: str
+    licence: str
+
+
 class ReleaseFile(Section):
-    """release.yaml."""
+    """release.yaml. `name`, `dataset` and `tasks` are for the submission; without tasks it has all, image by image."""
 
     version: Literal[1]
     release: Date
@@ -203,3 +235,6 @@ class ReleaseFile(Section):
     policies: tuple[Name, ...] = Field(min_length=1)
     images: tuple[ReleasedImage, ...] = Field(min_length=1)
     targets: dict[Name, Target] = Field(min_length=1)
+    name: str | None = None
+    dataset: Dataset | None = None
+    tasks: tuple[TaskGroup, ...] = ()

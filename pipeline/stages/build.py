@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipeline.checks.evaluate import Verdict
+from pipeline.derive.repository import CleanRepository
 from pipeline.errors import PipelineError, VerificationError
 from pipeline.files import remove_tree, write_atomic
 from pipeline.layout import Layout
@@ -43,6 +44,7 @@ class BuildPorts:
     reporter: Reporter
     revision: str
     environment: Callable[[], tuple[Material, ...]]
+    prove: Callable[[CleanRepository], int]
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def _derive(
 ) -> tuple[Assembled, dict[str, bytes]]:
     if image.base_kind == "pinned":
         return _take_over(base, layout), {}
-    stripped = strip_base(plan, image, base, layout, paths.cache, ports.reporter)
+    stripped = strip_base(plan, image, base, layout, paths.cache, ports)
     with ports.reporter.step(f"{image.id}: add layers"):
         added, materials = add_layers(plan, image, layout, ports.sources, stripped.repository)
         layers = (*stripped.layers, *added)

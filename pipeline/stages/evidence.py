@@ -94,10 +94,16 @@ def _make_inputs(plan: Plan, verified: Sequence[VerifiedImage]) -> EvidenceInput
                 base=attested_base(attestations_of(seen)),
                 definition=seen.image.source.definition,
                 task=seen.image.source.task,
+                published=seen.image.source.released.published,
+                budgets=seen.image.source.released.budgets,
+                task_ids=seen.image.source.task_ids,
             )
             for seen in verified
         ),
         policies=plan.release.policies,
+        name=plan.release.file.name,
+        dataset=plan.release.file.dataset,
+        tasks=plan.release.file.tasks,
     )
 
 

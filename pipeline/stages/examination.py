@@ -25,8 +25,8 @@ from pipeline.stages.suites import make_scenarios
 from pipeline.suites.runner import run_timed_suite
 from pipeline.suites.scenario import Bench
 
-# more than cores: most checks of a repair wait for a limit to be reached
-WORKERS = 4
+# containers an image; the images of a release are examined at once
+WORKERS = 2
 
 
 @dataclass(frozen=True)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import json
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
+from pipeline.derive.history import Future, find_future
 from pipeline.derive.layer import Entry
-from pipeline.derive.repository import StripReport, make_clean_repository, read_layers
+from pipeline.derive.repository import CleanRepository, StripReport, make_clean_repository, read_layers
 from pipeline.derive.rewrite import drop_paths, rewrite_layer
 from pipeline.derive.strip import StripPlan, plan_strip
 from pipeline.errors import ConfigError
-from pipeline.files import read_bytes_limited
+from pipeline.files import read_bytes_limited, write_atomic
 from pipeline.layout import Layout
 from pipeline.model.oci import OCI_LAYER_GZIP, Descriptor
 from pipeline.model.record import Record
 from pipeline.model.stages import LayerRecord
+from pipeline.paths import STATE_FOLDER
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Reporter
+from pipeline.scan.rules import Rules
 from pipeline.stages.assemble import record_of
 from pipeline.stages.bases import Base
 from pipeline.stages.fileset import MAX_FILE_BYTES
 from pipeline.stages.scan import scan_store
-from pipeline.stages.scanning import FolderCache, make_rules
+from pipeline.stages.scanning import FolderCache, make_rules, read_future, render_future
 
 
 class BaseReport(Record):
@@ -46,28 +51,56 @@ class Stripped:
     report: BaseReport
 
 
-def strip_base(
-    plan: Plan, image: PlannedImage, base: Base, layout: Layout, cache: Path, reporter: Reporter
-) -> Stripped:
+class StripPorts(Protocol):
+    """What stripping needs from the world."""
+
+    @property
+    def reporter(self) -> Reporter:
+        """For people."""
+
+    @property
+    def prove(self) -> Callable[[CleanRepository], int]:
+        """Checks that a rebuilt repository holds exactly what its HEAD reaches; how many objects."""
+
+
+def strip_base(plan: Plan, image: PlannedImage, base: Base, layout: Layout, cache: Path, ports: StripPorts) -> Stripped:
     """Put the base's layers into the layout, rewritten where something must go."""
     if not base.strips:
         layers = tuple(_keep(base, number, layout) for number in range(len(base.layer_names)))
         report = BaseReport(base=str(base.reference), leaks={}, rewritten={}, dropped_layers=(), repository=None)
         return Stripped(layers, (), report)
-    # 1. What is in the base, judged by topology.
-    with reporter.step(f"{image.id}: scan the base"):
-        scan, scans = scan_store(base.layout, base.manifest, make_rules(plan, image), FolderCache(cache / "scans"))
-    # 2. The repository, rebuilt from what the base commit reaches.
+    # 1. The repository, rebuilt from what the base commit reaches, and proved by a library that had no part in it.
     folder = read_cwd(image)
     openers = [partial(base.layout.open, layer.digest) for layer in base.manifest.view.layers]
-    source = read_layers(openers, f"{folder}/.git".encode())
-    clean = make_clean_repository(source, image.base_commit or "", folder, keep=lambda _: False)
+    with ports.reporter.step(f"{image.id}: rebuild the repository at its base commit"):
+        source = read_layers(openers, f"{folder}/.git".encode())
+        clean = make_clean_repository(source, image.base_commit or "", folder, keep=lambda _: False)
+        ports.prove(clean)
+    # 2. What is in the base, judged by topology and by the texts of the future.
+    with ports.reporter.step(f"{image.id}: scan the base"):
+        rules = _base_rules(plan, image, find_future(source, image.base_commit or ""))
+        scan, scans = scan_store(base.layout, base.manifest, rules, FolderCache(cache / "scans"))
     # 3. The layers that hold anything of it, without it.
     strip = plan_strip(scan, scans, {folder: None})
     layers, report = _rewrite(base, strip, layout)
     kinds = {f"{leak.reach} {leak.kind}" for leak in scan.leaks}
     leaks = {kind: sum(f"{leak.reach} {leak.kind}" == kind for leak in scan.leaks) for kind in sorted(kinds)}
     return Stripped(layers, clean.entries, report.model_copy(update={"leaks": leaks, "repository": clean.report}))
+
+
+def _base_rules(plan: Plan, image: PlannedImage, future: Future) -> Rules:
+    """The image's rules and, for the base alone, the future's texts: a patch or a compiled file of it is found, too."""
+    known = read_future(plan, image)
+    if known != future.objects:
+        fresh = plan.release.root / STATE_FOLDER / f"future-{image.id}.txt"
+        write_atomic(fresh, render_future(future.objects))
+        raise ConfigError(
+            f"the source history has {len(future.objects)} future objects, and future.txt names {len(known)} others",
+            where=f"{image.source.released.task}/task.yaml: future",
+            remedy=f"if the recipe was changed on purpose: cp {fresh} over it",
+        )
+    rules = make_rules(plan, image)
+    return replace(rules, fingerprints=(*rules.fingerprints, *future.fingerprints))
 
 
 def read_cwd(image: PlannedImage) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from pipeline.errors import ConfigError
 from pipeline.files import read_bytes_limited
 from pipeline.plan import Plan, PlannedImage
 from pipeline.stages.fileset import MAX_FILE_BYTES
@@ -28,7 +29,12 @@ def make_scenarios(plan: Plan, image: PlannedImage) -> tuple[Scenario, ...]:
 
 def _repair_spec(image: PlannedImage, schema: JsonValue) -> RepairSpec:
     task, folder = image.source.task, image.source.task_path
-    assert task is not None, "config refuses a repair without a task"
+    if task is None:
+        raise ConfigError(
+            f"image {image.id!r} has no task record and reference repair, so its checks cannot be played",
+            where=f"release file: images.{image.id}",
+            remedy="keep its record and reference repair in a task folder, and name that as its 'task'",
+        )
     assert folder is not None, "config refuses a task without a folder"
     record = _read(folder / task.record)
     return RepairSpec(
