@@ -15,7 +15,8 @@ from arena.shell import TIMED_OUT, ShellRunner
 
 HIDES = Path(__file__).resolve().parents[3] / "pipeline" / "suites" / "scripts" / "hide"
 # What the scripts use, and a /tmp of the test's own.
-PRELUDE = "detach() { python3 -c 'import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])' \"$@\"; }\nulimit -u 300\n"
+SETSID = "import os, sys; os.setsid(); os.execvp(sys.argv[1], sys.argv[1:])"
+PRELUDE = f"detach() {{ python3 -c '{SETSID}' \"$@\"; }}\nulimit -u 300\n"
 
 
 def test_runs_as_the_agent_with_a_clean_environment(runner: ShellRunner, agent: Agent) -> None:
