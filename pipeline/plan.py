@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.config import ImageSource, Release
+from pipeline.errors import ConfigError
 from pipeline.model.reference import Reference
 from pipeline.model.release import Target
+from pipeline.tasks import place_tasks
 
 BaseKind = Literal["recipe", "pinned", "image"]
 
@@ -53,17 +56,18 @@ class Plan:
 
 
 def make_plan(release: Release, target_name: str | None) -> Plan:
-    """Resolve a release for a target; ConfigError when the target does not exist."""
+    """Resolve a release for a target; ConfigError when it does not exist, or has no source for an image."""
     name, target = release.target(target_name)
     planned: dict[str, PlannedImage] = {}
     for source in release.images:
-        planned[source.id] = _plan_image(release, target, source, planned)
+        planned[source.id] = _plan_image(release, (name, target), source, planned)
     return Plan(release, name, target, tuple(planned.values()))
 
 
 def _plan_image(
-    release: Release, target: Target, source: ImageSource, planned: Mapping[str, PlannedImage]
+    release: Release, named: tuple[str, Target], source: ImageSource, planned: Mapping[str, PlannedImage]
 ) -> PlannedImage:
+    name, target = named
     reference = _reference(target, source.id, release.file.release)
     if source.id in target.pinned:
         return PlannedImage(source, reference, "pinned", target.pinned[source.id], (), None)
@@ -71,7 +75,12 @@ def _plan_image(
     if source.released.base is not None:
         base = planned[source.released.base]
         return PlannedImage(source, reference, "image", base.id, names, base.base_commit)
-    assert source.task is not None, "config refuses a repair without a task"
+    if source.task is None:
+        raise ConfigError(
+            f"target {name!r} has no source for image {source.id!r}: it has no task to rebuild, and is not pinned",
+            where=f"release file: targets.{name}.pinned",
+            remedy="pin it by digest there, or choose another target",
+        )
     recipe = f"{source.task.repository.project} {source.task.repository.base_version}"
     return PlannedImage(source, reference, "recipe", recipe, (*names, "task"), source.task.base_commit)
 
@@ -85,19 +94,39 @@ def _reference(target: Target, image_id: str, date: str) -> Reference:
 
 def render_plan(plan: Plan) -> str:
     """The plan as `nox -s plan` prints it."""
+    target = f"target {plan.target_name!r}, {plan.target.kind}: {plan.target.registry}"
     lines = [
-        f"release {plan.release.file.release} on target {plan.target_name!r}, {plan.target.kind}: {plan.target.registry}",
+        f"release {plan.release.file.release} on {target}",
         f"signed by {plan.target.identity.subject}",
+        _task_line(plan),
     ]
     for image in plan.images:
         lines += [
             "",
-            f"{image.id}: {image.source.definition.title}",
+            f"{image.id}: {_title(image)}",
             *(f"  {line}" for line in _image_lines(plan, image)),
         ]
     lines += ["", "policies:"]
     lines += [f"  {policy.id:20} {policy.severity:8} {policy.statement}" for policy in plan.release.policies]
     return "\n".join(lines)
+
+
+def _title(image: PlannedImage) -> str:
+    published = image.source.released.published
+    return published.title if published is not None and image.base_kind == "pinned" else image.source.definition.title
+
+
+def _checks(image: PlannedImage) -> str:
+    definition = image.source.definition
+    if definition.suite == "repair" and image.source.task is None:
+        return "none can be played: the suite of a repair needs its task record and reference repair"
+    return f"suite {definition.suite!r}, before publication and after the anonymous pull"
+
+
+def _task_line(plan: Plan) -> str:
+    placed = place_tasks(plan.release.file.tasks, {image.id: image.task_ids for image in plan.release.images})
+    counts = Counter(task.image for task in placed)
+    return f"tasks: {len(placed)} ({', '.join(f'{count} of {image}' for image, count in counts.items())})"
 
 
 def _image_lines(plan: Plan, image: PlannedImage) -> list[str]:
@@ -115,7 +144,7 @@ def _image_lines(plan: Plan, image: PlannedImage) -> list[str]:
     return [
         *lines,
         f"starts:   {' '.join(definition.runtime.cmd)} on port {definition.runtime.port}",
-        f"checks:   suite {definition.suite!r}, before publication and after the anonymous pull",
+        f"checks:   {_checks(image)}",
         f"keeps out: {', '.join(definition.fixtures.paths)}",
         f"tag:      {image.reference}",
     ]

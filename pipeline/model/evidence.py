@@ -12,7 +12,18 @@ from pydantic import JsonValue
 
 from pipeline.model.digest import Digest
 from pipeline.model.record import Record
-from pipeline.model.release import Date, ImageDefinition, Name, Policy, Target, TaskDefinition
+from pipeline.model.release import (
+    Budgets,
+    Dataset,
+    Date,
+    ImageDefinition,
+    Name,
+    Policy,
+    PublishedOrigin,
+    Target,
+    TaskDefinition,
+    TaskGroup,
+)
 from pipeline.model.stages import AttestationKind
 
 StateName = Literal["publication", "local checks", "anonymous replay", "admission", "training", "private evaluation"]
@@ -28,6 +39,9 @@ class ImageInput(Record):
     base: str
     definition: ImageDefinition
     task: TaskDefinition | None
+    published: PublishedOrigin | None = None
+    budgets: Budgets | None = None
+    task_ids: tuple[str, ...] = ()
 
 
 class EvidenceInputs(Record):
@@ -40,6 +54,9 @@ class EvidenceInputs(Record):
     target: Target
     images: tuple[ImageInput, ...]
     policies: tuple[Policy, ...]
+    name: str | None = None
+    dataset: Dataset | None = None
+    tasks: tuple[TaskGroup, ...] = ()
 
 
 class PulledBlob(Record):

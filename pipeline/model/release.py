@@ -157,7 +157,7 @@ class PublishedOrigin(Section):
 class ReleasedImage(Section):
     """One image of a release: a definition, and either the task that it serves or the image that it derives from.
 
-    `published` describes the image that targets pin. With it a repair needs no task, and exists only where it is pinned.
+    `published` describes the image that targets pin. With it a repair needs no task, and exists only where pinned.
     """
 
     id: Name
