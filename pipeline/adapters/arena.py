@@ -43,6 +43,7 @@ class WebSocketArena:
         self._url = url.replace("http", "ws", 1).rstrip("/") + "/ws"
         self._reply_timeout_s = reply_timeout_s
         self._socket: ClientConnection | None = None
+        self._closing = contextlib.ExitStack()
 
     def reset(self, task_id: str | None = None, seed: int | None = None) -> Mapping[str, JsonValue]:
         """`data` of the reply; ArenaReplyError for an error reply."""
@@ -84,10 +85,9 @@ class WebSocketArena:
 
     def close(self) -> None:
         """Close the socket, when there is one. A later exchange opens another."""
-        socket, self._socket = self._socket, None
-        if socket is not None:
-            with contextlib.suppress(OSError, WebSocketException):
-                socket.close()
+        self._socket = None
+        with contextlib.suppress(OSError, WebSocketException):
+            self._closing.close()
 
     def _request(self, kind: str, data: dict[str, JsonValue]) -> Mapping[str, JsonValue]:
         reply = self.exchange(json.dumps({"type": kind, "data": data}), self._reply_timeout_s)
@@ -100,7 +100,7 @@ class WebSocketArena:
 
     def _open(self) -> ClientConnection:
         if self._socket is None:
-            self._socket = connect(
+            opening = connect(
                 self._url,
                 open_timeout=OPEN_TIMEOUT_S,
                 close_timeout=2,
@@ -108,6 +108,7 @@ class WebSocketArena:
                 compression=None,
                 proxy=None,
             )
+            self._socket = self._closing.enter_context(opening)
         return self._socket
 
     def _parsed(self, reply: str | bytes) -> Mapping[str, JsonValue]:
