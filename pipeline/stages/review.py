@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import IntegrityError, PipelineError, StageError, VerificationError
 from pipeline.files import read_bytes_limited
 from pipeline.model.attestation import PREDICATE_TYPES
-from pipeline.model.digest import digest_of
+from pipeline.model.digest import Digest, digest_of
 from pipeline.model.evidence import (
     PREVIOUS,
     EvidenceIndex,
@@ -25,11 +25,10 @@ from pipeline.report.evidence import INDEX, derive_files, make_index
 from pipeline.report.facts import Attestations, ReleaseFacts, load_facts, manifest_type
 from pipeline.stages.attestations import KINDS
 from pipeline.stages.evidence import INPUTS, TRUSTED_ROOT
+from pipeline.stages.release_documents import DIAGNOSIS, FOLDER, check_diagnosis, check_documents
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 256 << 20
-# made from evidence and allowed to be added to it later; each carries the digests of what it was made from
-FURTHER = ("documents/", "training-diagnosis.json")
 
 IMAGE_FILES = ("manifest.json", "config.json", "pull.json", "scan.json", "checks-after.json", "schema.json")
 
@@ -47,14 +46,24 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Review:
-    """What a review found: the facts, and how many files and bundles were checked."""
+    """What a review found: the facts, how many files and bundles were checked, and the digest of evidence.json."""
 
     facts: ReleaseFacts
     files: int
     bundles: int
+    index: Digest
 
 
 def review(folder: Path, expected: Mapping[str, Target], make_verifier: MakeVerifier, reporter: Reporter) -> Review:
+    """Check a folder as `review_evidence` does, and what was made from it since: documents and diagnosis."""
+    found = review_evidence(folder, expected, make_verifier, reporter)
+    further = check_documents(folder, found.facts, found.index) + check_diagnosis(folder, found.index)
+    return replace(found, files=found.files + further)
+
+
+def review_evidence(
+    folder: Path, expected: Mapping[str, Target], make_verifier: MakeVerifier, reporter: Reporter
+) -> Review:
     """Check a folder; IntegrityError names the file that does not hold, VerificationError a release that failed.
 
     `expected` are the targets of this clone's release file by name: the folder's target must be one of them.
@@ -73,7 +82,8 @@ def review(folder: Path, expected: Mapping[str, Target], make_verifier: MakeVeri
         raise VerificationError(
             "the evidence is intact, and the release does not pass", where=str(folder / "report.md")
         )
-    return Review(facts, len(evidence.files), len(facts.images) * len(KINDS))
+    # the index is in its one canonical form, as was checked
+    return Review(facts, len(evidence.files), len(facts.images) * len(KINDS), digest_of(evidence.index.to_bytes()))
 
 
 def load_evidence(
@@ -146,7 +156,8 @@ def _check_names(folder: Path, index: EvidenceIndex) -> None:
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
             raise IntegrityError("a link in an evidence folder", where=name)
-        if path.is_file() and name != INDEX and not name.startswith(FURTHER):
+        # what is made from evidence later is not in its index, and names the index instead
+        if path.is_file() and name not in (INDEX, DIAGNOSIS) and not name.startswith(f"{FOLDER}/"):
             present.add(name)
     for name in sorted(listed - present):
         raise IntegrityError("the file is missing", where=name)
