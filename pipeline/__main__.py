@@ -78,6 +78,7 @@ def _add_arguments(name: str, verb: argparse.ArgumentParser) -> None:
         verb.add_argument("new", type=Path)
     elif name == "diagnose":
         verb.add_argument("log", type=Path, help="an exported training log")
+        verb.add_argument("--tasks", type=int, help="number of tasks that the counter goes round; default: tasks.jsonl")
     elif name == "schemas":
         verb.add_argument("--check", action="store_true", help="fail when a checked-in schema is not current")
     elif name == "down":

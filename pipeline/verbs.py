@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 
-from pipeline import verbs_report, verbs_services, verbs_tools
+from pipeline import verbs_documents, verbs_report, verbs_services, verbs_tools
 from pipeline.plan import render_plan
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
@@ -138,6 +138,8 @@ VERBS: Mapping[str, Verb] = {
     "publish": publish,
     "verify": verify,
     "review": review,
+    "documents": verbs_documents.documents,
+    "diagnose": verbs_documents.diagnose,
     "scan": verbs_tools.scan,
     "policies": verbs_tools.policies,
     "schemas": verbs_tools.schemas,
