@@ -15,7 +15,11 @@ from typing import Any
 
 import yaml
 
+from pipeline.adapters.git import prove_clean
 from pipeline.config import load_release
+from pipeline.derive.history import find_future
+from pipeline.derive.repository import load_source
+from pipeline.embedded.githistory import History
 from pipeline.layout import Layout
 from pipeline.model.attachment import EMPTY_CONFIG, make_referrer
 from pipeline.model.digest import digest_of, hex_of
@@ -34,6 +38,7 @@ from pipeline.stages.evidence import known_digests, write_evidence
 from pipeline.stages.publish import PublishPorts, publish
 from pipeline.stages.records import load_built
 from pipeline.stages.review import Review, review
+from pipeline.stages.scanning import render_future
 from pipeline.stages.verify import VerifyPorts, verify
 from tests.fakes.engine import FakeEngine
 from tests.fakes.examiner import FakeExaminer
@@ -116,9 +121,16 @@ def _write_repair(folder: Path) -> None:
         "version": 1, "id": "lookup-1", "title": "Exact lookup", "record": "record.json",
         "record_sha256": hex_of(digest_of(record)),
         "repository": RECIPE.model_dump(mode="json"), "packages": "packages.lock",
-        "base_commit": make_tiny_history().base_commit, "reference_repair": "fixtures/reference.patch",
+        "base_commit": make_tiny_history().base_commit, "future": "future.txt",
+        "reference_repair": "fixtures/reference.patch",
     }  # fmt: skip
+    _write(task / "future.txt", render_future(_future_of(make_tiny_history())).decode())
     _write_yaml(task / "task.yaml", document)
+
+
+def _future_of(history: History) -> frozenset[str]:
+    git = ((entry.path.removeprefix(".git/").encode(), entry.data) for entry in history.entries if entry.kind == "file")
+    return find_future(load_source(git), history.base_commit).objects
 
 
 def _write_workflow(folder: Path) -> None:
@@ -268,7 +280,7 @@ class TinyWorld:
         self.examiner.plan, self.examiner.engine = self.plan, self.engine
         ports = BuildPorts(
             self.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
-            self.revision, lambda: self.environment,
+            self.revision, lambda: self.environment, prove_clean,
         )  # fmt: skip
         return build(self.plan, self.paths, ports)
 

@@ -45,7 +45,7 @@ TASK = {
     },
     "packages": "packages.lock",
     "base_commit": "0" * 40,
-    "reference_repair": "r.patch",
+    "future": "future.txt", "reference_repair": "r.patch",
 }
 
 
