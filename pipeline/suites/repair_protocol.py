@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from time import monotonic, sleep
 
 from pydantic import JsonValue
 
@@ -11,7 +12,7 @@ from pipeline.suites.repair_spec import RESET_S, Facts, RepairSpec, inspect, mak
 from pipeline.suites.scenario import Bench, Observation, Scenario
 from pipeline.suites.workflow_player import Player
 
-MAX_ACTIONS = 64
+MAX_ACTIONS, _PAUSE_S = 64, 0.05
 _MARK, _ALIVE = "echo alive > /tmp/mark", "cat /tmp/mark"
 _ROUTES = """python3 -c "
 import urllib.request
@@ -136,8 +137,14 @@ def _losses(bench: Bench, player: Player) -> Iterator[Observation]:
 
 
 def _reset_within(player: Player, seconds: float) -> JsonValue:
-    begun = player.send(_reset(), seconds)
-    return begun.data.get("reward", begun.output)
+    """The reward of a reset that succeeds in time, tried again while the last session still holds the arena."""
+    deadline = monotonic() + seconds
+    while True:
+        begun = player.send(_reset(), seconds)
+        if begun.kind == "observation" or monotonic() > deadline:
+            return begun.data.get("reward", begun.output)
+        player.close()
+        sleep(_PAUSE_S)
 
 
 def _send_and_leave(player: Player, frame: str) -> None:
