@@ -81,6 +81,9 @@ def _add_arguments(name: str, verb: argparse.ArgumentParser) -> None:
         verb.add_argument("--tasks", type=int, help="number of tasks that the counter goes round; default: tasks.jsonl")
     elif name == "schemas":
         verb.add_argument("--check", action="store_true", help="fail when a checked-in schema is not current")
+    elif name == "bench":
+        verb.add_argument("groups", nargs="*", metavar="GROUP", help="release, images, scan, sigstore; all when absent")
+        verb.add_argument("--json", type=Path, help="also write the figures to this file")
     elif name == "down":
         verb.add_argument("--purge", action="store_true", help="also remove all local state: images, registry, keys")
 

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 
-from pipeline import verbs_documents, verbs_report, verbs_services, verbs_tools
+from pipeline import verbs_bench, verbs_documents, verbs_report, verbs_services, verbs_tools
 from pipeline.plan import render_plan
 from pipeline.report.summary import SummaryLine, render_summary
 from pipeline.world import Settings, World
@@ -144,6 +144,7 @@ VERBS: Mapping[str, Verb] = {
     "policies": verbs_tools.policies,
     "schemas": verbs_tools.schemas,
     "diff": verbs_report.diff,
+    "bench": verbs_bench.bench,
     "up": verbs_services.up,
     "down": verbs_services.down,
     "status": verbs_services.status,
