@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import requests
@@ -16,18 +16,18 @@ READY_TIMEOUT_S = 120.0
 MAX_BODY_BYTES = 1 << 20
 
 
-def wait_ready(url: str, timeout_s: float = READY_TIMEOUT_S) -> float:
-    """Seconds until GET /health answered 200; ServiceError after timeout_s."""
+def wait_ready(url: str, is_over: Callable[[], bool] = bool, timeout_s: float = READY_TIMEOUT_S) -> float:
+    """Seconds until GET /health answered 200; ServiceError after timeout_s, or once nobody waits any more."""
     started = time.monotonic()
     with _session() as session:
-        while (waited := time.monotonic() - started) < timeout_s:
+        while (waited := time.monotonic() - started) < timeout_s and not is_over():
             try:
                 if session.get(f"{url}/health", timeout=5, allow_redirects=False).status_code == 200:
                     return waited
             except requests.RequestException:
                 pass  # not listening yet
             time.sleep(0.01)
-    raise ServiceError(f"not ready after {timeout_s:.0f} s", where=url, remedy="look at the container's log")
+    raise ServiceError(f"not ready after {waited:.0f} s", where=url, remedy="look at the container's log")
 
 
 def fetch_schema(url: str) -> Mapping[str, JsonValue]:

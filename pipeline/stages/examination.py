@@ -31,10 +31,10 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class ServerProbe:
-    """How a running server is looked at from outside; each takes its URL."""
+    """How a running server is looked at from outside; each takes its URL, waiting also how to know that it is over."""
 
     open_arena: Callable[[str], Arena]
-    wait_ready: Callable[[str], float]
+    wait_ready: Callable[[str, Callable[[], bool]], float]
     fetch_schema: Callable[[str], Mapping[str, JsonValue]]
     validate: Callable[[str], JsonValue]
     play_framework: Callable[[str], JsonValue]
@@ -76,11 +76,11 @@ class ImageExaminer:
 
     @contextmanager
     def _bench(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Iterator[Bench]:
-        if self._stopped.is_set():
-            raise ServiceError("the run was interrupted", where=image.id, remedy="run it again")
+        self._require_going_on(image)
         limits = ContainerLimits()
         with self.engine.run(image_id, name=f"{image.id}-{next(self._numbers)}", limits=limits) as container:
-            ready_s = self.probe.wait_ready(container.url)
+            ready_s = self.probe.wait_ready(container.url, self._stopped.is_set)
+            self._require_going_on(image)
             yield Bench(
                 container,
                 lambda: self.probe.open_arena(container.url),
@@ -90,3 +90,7 @@ class ImageExaminer:
                 self.probe.play_framework,
                 ready_s,
             )
+
+    def _require_going_on(self, image: PlannedImage) -> None:
+        if self._stopped.is_set():
+            raise ServiceError("the run was interrupted", where=image.id, remedy="run it again")

@@ -16,8 +16,9 @@ from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Engine, Reporter
 from pipeline.scan.record import ImageScan
-from pipeline.stages.examination import ImageExaminer, ServerProbe
 from pipeline.stages.examiner import Examination
+from pipeline.stages.scan import scan_store
+from pipeline.stages.scanning import FolderCache, make_rules
 
 CHECKS = ("ready", "reset", "shell")
 SCHEMA = json.loads((Path(__file__).parents[2] / "policies" / "openenv-schema.json").read_bytes())
@@ -44,10 +45,8 @@ class FakeExaminer:
     def scan(self, image: PlannedImage, layout: Layout, manifest: Manifest, config: ImageConfig) -> ImageScan:
         """Every layer, really."""
         self.before("scan")
-        probe = ServerProbe(*[_unused] * 5)
-        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter).scan(
-            image, layout, manifest, config
-        )
+        cache = FolderCache(self.paths.cache / "scans")
+        return scan_store(layout, manifest, make_rules(self.plan, image), cache)[0]
 
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """What the test says."""
@@ -70,7 +69,3 @@ class FakeExaminer:
     def stop(self) -> None:
         """Whatever a test made to wait goes on."""
         self.stopped.set()
-
-
-def _unused(url: str) -> Any:
-    raise AssertionError(f"no server is looked at, and {url} was")
