@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.derive.vendored import MAX_MODULE_BYTES, find_case_ids
 from pipeline.errors import ConfigError
+from pipeline.files import read_bytes_limited
 from pipeline.model.reference import load_reference
 from pipeline.model.release import ImageDefinition, Policy, ReleasedImage, ReleaseFile, Section, Target, TaskDefinition
 from pipeline.strict_yaml import Document, Location, load_document
@@ -174,6 +176,7 @@ def _load_image(root: Path, document: Document, index: int, image: ReleasedImage
     definition_document = _read(definition_path / "image.yaml", where, f"{image.definition}/image.yaml")
     definition = load_model(definition_document, ImageDefinition)
     _check_layers(definition_document, definition, definition_path)
+    _check_curriculum(definition_document, definition, definition_path)
     task = task_path = None
     _check_origin(document, index, image, definition)
     if image.task is not None:
@@ -210,6 +213,11 @@ def _load_task_ids(
 ) -> tuple[str, ...]:
     if definition.suite == "repair":
         return (task.id if task is not None else image.id,)
+    if definition.curriculum is not None:
+        source = definition.curriculum.source
+        ids = find_case_ids(read_bytes_limited(folder / source, MAX_MODULE_BYTES), f"{image.definition}/{source}")
+        if ids is not None:
+            return ids
     cases = folder / "cases.json"
     return load_case_ids(cases.read_bytes(), f"{image.definition}/cases.json") if cases.is_file() else ()
 
@@ -250,6 +258,27 @@ def _check_layers(document: Document, definition: ImageDefinition, folder: Path)
         raise ConfigError("an image over a task needs 'debian'", where=document.where(()), remedy="add the section")
     for index, path in enumerate(definition.fixtures.paths):
         _check_exists(document, ("fixtures", "paths", index), folder, path)
+
+
+def _check_curriculum(document: Document, definition: ImageDefinition, folder: Path) -> None:
+    curriculum = definition.curriculum
+    if curriculum is None:
+        return
+    if definition.suite != "workflow":
+        where = document.where(("curriculum",))
+        raise ConfigError("only an image of workflow cases takes a 'curriculum'", where=where, remedy="remove it")
+    location: Location = ("curriculum", "source")
+    _check_exists(document, location, folder, curriculum.source)
+    if not (folder / curriculum.source).is_file():
+        raise ConfigError(f"{curriculum.source} is not a file", where=document.where(location))
+    found = hashlib.sha256(read_bytes_limited(folder / curriculum.source, MAX_MODULE_BYTES)).hexdigest()
+    if found != curriculum.sha256:
+        raise ConfigError(
+            f"the vendored curriculum {curriculum.source} has SHA-256 {found}",
+            where=document.where(("curriculum", "sha256")),
+            remedy=f"take {curriculum.path} of {curriculum.repository} at {curriculum.revision} again, "
+            "or review the change and write the new SHA-256",
+        )
 
 
 def _check_exists(document: Document, location: Location, folder: Path, name: str) -> None:

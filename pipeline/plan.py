@@ -72,6 +72,8 @@ def _plan_image(
     if source.id in target.pinned:
         return PlannedImage(source, reference, "pinned", target.pinned[source.id], (), None)
     names = tuple(layer.name for layer in source.definition.layers)
+    if source.definition.curriculum is not None:
+        names = (*names, "curriculum")
     if source.released.base is not None:
         base = planned[source.released.base]
         return PlannedImage(source, reference, "image", base.id, names, base.base_commit)
@@ -141,6 +143,9 @@ def _image_lines(plan: Plan, image: PlannedImage) -> list[str]:
         lines.append(f"root:     Debian {definition.debian.suite}: {', '.join(definition.debian.packages)}")
     if image.layers:
         lines.append(f"adds:     {', '.join(image.layers)}")
+    if definition.curriculum is not None:
+        one = definition.curriculum
+        lines.append(f"cases:    {one.path} of {one.repository} at {one.revision}, {one.licence}, as it is")
     return [
         *lines,
         f"starts:   {' '.join(definition.runtime.cmd)} on port {definition.runtime.port}",

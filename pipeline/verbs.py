@@ -39,6 +39,7 @@ def build(options: argparse.Namespace, settings: Settings) -> None:
             world.revision,
             world.environment,
             prove_clean,
+            world.examine_vendored,
         )
         outcomes = run(world.plan, world.paths, ports)
         for outcome in outcomes:

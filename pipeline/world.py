@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # adapters are imported where they are made: `plan` must not 
     from pipeline.adapters.registry import AnonymousRegistry, CredentialedRegistry, Credentials
     from pipeline.embedded.localsources import LocalSources
     from pipeline.embedded.services import Services
+    from pipeline.stages.curriculum import ExamineVendored
     from pipeline.stages.examination import ImageExaminer
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -147,7 +148,14 @@ class World:
         from pipeline.stages.examination import ImageExaminer, ServerProbe
 
         probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework_episode)
-        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter)
+        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter, self.examine_vendored)
+
+    @cached_property
+    def examine_vendored(self) -> ExamineVendored:
+        """Runs a vendored curriculum outside any image, once for the same bytes."""
+        from pipeline.adapters.vendored import examine_vendored
+
+        return cache(examine_vendored)
 
     def environment(self) -> tuple[Material, ...]:
         """What the pipeline itself runs on, as materials of the provenance."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
 
 from pipeline.derive.layer import Entry
 from pipeline.errors import ConfigError, HostileInputError, IntegrityError
@@ -14,6 +16,7 @@ from pipeline.model.release import VendoredCurriculum
 
 MAX_MODULE_BYTES = 1 << 20
 IMAGE_PATH = "opt/arena/workflow/vendored.py"
+DIFFICULTIES, SEEDS = (1, 2), (101, 307)
 _FUNCTIONS = {"make_task": ("task_id", "seed", "difficulty"), "grade": ("task", "answer")}
 
 
@@ -34,6 +37,21 @@ def check_vendored(raw: bytes, spec: VendoredCurriculum) -> None:
         _check_function(tree, name, parameters, spec.source)
     if "TASK_IDS" not in _assigned(tree):
         raise _missing("TASK_IDS", spec.source)
+
+
+def find_case_ids(raw: bytes, where: str) -> tuple[str, ...] | None:
+    """The module's case ids, in its order, where TASK_IDS is written out; None where it is computed.
+
+    HostileInputError when the bytes are not a module. Nothing is run.
+    """
+    tree = _parsed(raw, where)
+    if _stores(tree, "TASK_IDS") != 1:
+        return None
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and "TASK_IDS" in _targets(node):
+            families = _literal(node.value)
+            return None if families is None else tuple(_case_ids(families))
+    return None
 
 
 def make_vendored_entry(raw: bytes) -> Entry:
@@ -69,13 +87,32 @@ def _check_function(tree: ast.Module, name: str, parameters: tuple[str, ...], wh
 
 
 def _assigned(tree: ast.Module) -> frozenset[str]:
-    names = set()
-    for node in tree.body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        names |= {target.id for target in targets if isinstance(target, ast.Name)}
-    return frozenset(names)
+    return frozenset(name for node in tree.body for name in _targets(node))
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _stores(tree: ast.Module, name: str) -> int:
+    """How often anything in the module, at any depth, binds the name."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == name)
+    return sum(isinstance(node.ctx, ast.Store) for node in nodes)
+
+
+def _literal(value: ast.expr | None) -> tuple[str, ...] | None:
+    try:
+        found = ast.literal_eval(value) if value is not None else None
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return tuple(found) if isinstance(found, (tuple, list)) and all(isinstance(name, str) for name in found) else None
+
+
+def _case_ids(families: Iterable[str]) -> Iterator[str]:
+    """As the image makes them."""
+    for family, difficulty, seed in itertools.product(families, DIFFICULTIES, SEEDS):
+        yield f"{family}-d{difficulty}-s{seed}"
 
 
 def _missing(what: str, where: str) -> ConfigError:

@@ -64,6 +64,21 @@ def repository_components(subject: SbomSubject) -> Iterator[Component]:
     )
 
 
+def module_components(subject: SbomSubject) -> Iterator[Component]:
+    for module in subject.modules:
+        facts = {"ecosystem": "vendored", "location": f"/{module.path}", "layer": module.layer}
+        yield Component(
+            name=module.name,
+            type=ComponentType.FILE,
+            version=module.revision,
+            bom_ref=f"vendored/{module.path}",
+            hashes=[_sha256(f"sha256:{module.sha256}")],
+            licenses=_licences(python_licence(module.licence, "", ())),
+            purl=PackageURL("generic", None, module.name, module.revision, {"vcs_url": module.source}),
+            properties=[make_property(name, value) for name, value in facts.items()],
+        )
+
+
 def system_components(system: OperatingSystem, root: RootView) -> Iterator[Component]:
     if system.id:
         yield Component(

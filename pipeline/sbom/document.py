@@ -26,6 +26,7 @@ from pipeline.sbom.components import (
     base_components,
     image_component,
     make_property,
+    module_components,
     package_component,
     repository_components,
     system_components,
@@ -38,10 +39,10 @@ from pipeline.sbom.os_release import load_operating_system
 from pipeline.sbom.package import Inventory, Package
 from pipeline.sbom.python import load_python, want_python
 from pipeline.sbom.rootfs import RootView, Want
-from pipeline.sbom.subject import BaseImage, RepositoryUnderRepair, SbomSubject
+from pipeline.sbom.subject import BaseImage, RepositoryUnderRepair, SbomSubject, VendoredModule
 
 # what a caller needs to make one, in one import
-__all__ = ["BaseImage", "RepositoryUnderRepair", "SbomSubject", "make_sbom", "want"]
+__all__ = ["BaseImage", "RepositoryUnderRepair", "SbomSubject", "VendoredModule", "make_sbom", "want"]
 
 FORMAT = 1
 
@@ -59,7 +60,8 @@ def make_sbom(root: RootView, subject: SbomSubject, epoch_s: int) -> bytes:
     inventories = (load_debian(root, system), _installed_python(root, subject), load_conda(root))
     packages = [package for inventory in inventories for package in inventory.packages]
     image = image_component(subject)
-    outer = [*base_components(subject), *repository_components(subject), *system_components(system, root)]
+    stated = [*base_components(subject), *repository_components(subject), *module_components(subject)]
+    outer = [*stated, *system_components(system, root)]
     parts = outer + [package_component(package, root.layers) for package in packages]
     bom = Bom(
         serial_number=uuid.uuid5(uuid.NAMESPACE_OID, f"sbom {FORMAT} of {subject.manifest_digest}"),

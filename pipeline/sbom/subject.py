@@ -30,6 +30,22 @@ class RepositoryUnderRepair:
 
 
 @dataclass(frozen=True)
+class VendoredModule:
+    """A file of somebody else's that is in the image as it is, and states nothing of itself; `path` is in the image.
+
+    `licence` is an SPDX expression, `sha256` hex, `source` a URI of its repository, `layer` the digest of the layer.
+    """
+
+    name: str
+    revision: str
+    path: str
+    source: str
+    licence: str
+    sha256: str
+    layer: str
+
+
+@dataclass(frozen=True)
 class SbomSubject:
     """Which image the SBOM is of, and what its own files cannot say. `licences` is an SPDX expression."""
 
@@ -39,3 +55,4 @@ class SbomSubject:
     licences: str
     bases: tuple[BaseImage, ...] = ()
     repository: RepositoryUnderRepair | None = None
+    modules: tuple[VendoredModule, ...] = ()

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from pipeline.derive.image import format_time, make_config, make_manifest
 from pipeline.derive.layer import Entry, LayerFacts, make_tar, write_layer
+from pipeline.derive.vendored import make_vendored_entry
 from pipeline.files import read_bytes_limited
 from pipeline.layout import Layout
 from pipeline.model.material import Material
@@ -19,6 +20,7 @@ from pipeline.model.release import Layer, TaskDefinition
 from pipeline.model.stages import LayerOrigin, LayerRecord
 from pipeline.plan import Plan, PlannedImage
 from pipeline.stages.bases import Base, Sources
+from pipeline.stages.curriculum import CURRICULUM_LAYER, make_curriculum_material, read_module
 from pipeline.stages.fileset import MAX_FILE_BYTES, read_fileset
 
 ARENA = "opt/arena"
@@ -37,7 +39,7 @@ class Assembled:
 def add_layers(
     plan: Plan, image: PlannedImage, layout: Layout, sources: Sources, repository: Sequence[Entry]
 ) -> tuple[tuple[LayerRecord, ...], tuple[Material, ...]]:
-    """Write every layer that image.yaml names, and the task's own, into the layout."""
+    """Write every layer that image.yaml names, the vendored curriculum's, and the task's own, into the layout."""
     epoch_s = plan.release.epoch_s
     layers: list[LayerRecord] = []
     materials: list[Material] = []
@@ -48,6 +50,9 @@ def add_layers(
             layers.append(made.layer.model_copy(update={"name": layer.name, "origin": "added"}))
         else:
             layers.append(record_of(layer.name, "added", store_layer(_file_entries(image, layer), layout, epoch_s)))
+    if image.source.definition.curriculum is not None:
+        layers.append(record_of(CURRICULUM_LAYER, "added", store_layer(_curriculum_entries(image), layout, epoch_s)))
+        materials.append(make_curriculum_material(image.source.definition.curriculum))
     if image.source.task is not None:
         entries = _task_entries(image, image.source.task, repository, epoch_s)
         layers.append(record_of("task", "added", store_layer(entries, layout, epoch_s)))
@@ -119,6 +124,11 @@ def _file_entries(image: PlannedImage, layer: Layer) -> list[Entry]:
 def _arena_folder() -> Entry:
     # every layer that touches the folder says so again: an implied parent would open it to everybody
     return Entry(ARENA, "dir", b"", 0o700)
+
+
+def _curriculum_entries(image: PlannedImage) -> list[Entry]:
+    module = make_vendored_entry(read_module(image.source))
+    return [_arena_folder(), Entry(module.path.rpartition("/")[0], "dir", b"", 0o700), module]
 
 
 def _task_entries(image: PlannedImage, task: TaskDefinition, repository: Sequence[Entry], epoch_s: int) -> list[Entry]:

@@ -25,6 +25,7 @@ from pipeline.ports import Engine, PullRegistry, PushRegistry, Reporter
 from pipeline.scan.record import ImageScan
 from pipeline.stages.assemble import Assembled, add_layers, assemble
 from pipeline.stages.bases import Base, Sources, resolve_base
+from pipeline.stages.curriculum import ExamineVendored, check_curricula
 from pipeline.stages.documents import Built, make_documents
 from pipeline.stages.examiner import Examination, Examiner, run_together
 from pipeline.stages.inputs import digest_inputs
@@ -34,7 +35,10 @@ from pipeline.stages.strip import strip_base
 
 @dataclass(frozen=True)
 class BuildPorts:
-    """What building needs from the world. `source_registry` takes rebuilt task images; only a local target has one."""
+    """What building needs from the world. `source_registry` takes rebuilt task images; only a local target has one.
+
+    `examine_vendored` runs a vendored curriculum outside any image.
+    """
 
     registry: PullRegistry
     source_registry: PushRegistry | None
@@ -45,6 +49,7 @@ class BuildPorts:
     revision: str
     environment: Callable[[], tuple[Material, ...]]
     prove: Callable[[CleanRepository], int]
+    examine_vendored: ExamineVendored
 
 
 @dataclass(frozen=True)
@@ -72,16 +77,19 @@ class Derived:
 
 def build(plan: Plan, paths: Paths, ports: BuildPorts) -> tuple[BuildOutcome, ...]:
     """Build every image of the plan that is not built yet; VerificationError names what does not pass."""
-    # 1. Derive each image, after its base.
+    # 1. Code of somebody else that goes into an image is looked at before anything is made.
+    check_curricula(plan, ports.examine_vendored)
+
+    # 2. Derive each image, after its base.
     derived: dict[str, Derived] = {}
     for image in plan.images:
         derived[image.id] = derive_image(plan, image, paths, ports, derived)
     fresh = [one for one in derived.values() if one.present is None]
 
-    # 2. The suites of all of them at once, in containers of exactly these bytes: most checks wait for something.
+    # 3. The suites of all of them at once, in containers of exactly these bytes: most checks wait for something.
     examinations = run_together([partial(_check, one, ports) for one in fresh], ports.examiner.stop)
 
-    # 3. What is said of each, the policies that can be asked now, and the record, last.
+    # 4. What is said of each, the policies that can be asked now, and the record, last.
     outcomes = {
         one.image.id: finish_image(plan, one, examination, paths, ports)
         for one, examination in zip(fresh, examinations, strict=True)

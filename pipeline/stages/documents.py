@@ -20,6 +20,7 @@ from pipeline.derive.statements import (
     make_sign_statement,
     make_test_statement,
 )
+from pipeline.derive.vendored import IMAGE_PATH
 from pipeline.files import read_bytes_limited
 from pipeline.layout import Layout
 from pipeline.model.attestation import ResourceDescriptor, ScannedLayer, sha256_descriptor
@@ -29,11 +30,12 @@ from pipeline.model.record import canonical_json
 from pipeline.model.reference import Reference
 from pipeline.plan import Plan, PlannedImage
 from pipeline.report.facts import summarise_scan
-from pipeline.sbom.document import BaseImage, RepositoryUnderRepair, SbomSubject, make_sbom, want
+from pipeline.sbom.document import BaseImage, RepositoryUnderRepair, SbomSubject, VendoredModule, make_sbom, want
 from pipeline.sbom.rootfs import read_root
 from pipeline.scan.record import ImageScan
 from pipeline.stages.assemble import Assembled
 from pipeline.stages.bases import Base
+from pipeline.stages.curriculum import CURRICULUM_LAYER, make_curriculum_material
 from pipeline.stages.examiner import Examination
 from pipeline.stages.fileset import MAX_FILE_BYTES
 
@@ -102,6 +104,7 @@ def make_image_sbom(built: Built) -> bytes:
         licences=image.source.definition.licences,
         bases=(base,),
         repository=_repository(image),
+        modules=_modules(built),
     )
     root = read_root(built.layout, made.manifest, made.config, want)
     return make_sbom(root, subject, built.plan.release.epoch_s)
@@ -118,6 +121,24 @@ def _repository(image: PlannedImage) -> RepositoryUnderRepair | None:
         path="/workspace/repo",
         pypi=True,
     )
+
+
+def _modules(built: Built) -> tuple[VendoredModule, ...]:
+    curriculum = built.image.source.definition.curriculum
+    layers = {layer.name: layer.digest for layer in built.made.layers if layer.origin == "added"}
+    if curriculum is None or CURRICULUM_LAYER not in layers:
+        return ()
+    material = make_curriculum_material(curriculum)
+    module = VendoredModule(
+        name=curriculum.path.rpartition("/")[2],
+        revision=curriculum.revision,
+        path=IMAGE_PATH,
+        source=material.uri,
+        licence=curriculum.licence,
+        sha256=curriculum.sha256,
+        layer=layers[CURRICULUM_LAYER],
+    )
+    return (module,)
 
 
 def _provenance(built: Built) -> bytes:

@@ -18,6 +18,7 @@ from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Arena, ContainerLimits, Engine, Reporter
 from pipeline.scan.record import ImageScan
+from pipeline.stages.curriculum import ExamineVendored
 from pipeline.stages.examiner import Examination
 from pipeline.stages.scan import scan_store
 from pipeline.stages.scanning import FolderCache, make_rules
@@ -42,13 +43,14 @@ class ServerProbe:
 
 @dataclass(frozen=True)
 class ImageExaminer:
-    """`stages.examiner.Examiner` over the layer scanner, the suites and an engine."""
+    """`stages.examiner.Examiner` over the layer scanner, the suites, an engine, and a runner of vendored curricula."""
 
     plan: Plan
     paths: Paths
     engine: Engine
     probe: ServerProbe
     reporter: Reporter
+    examine_vendored: ExamineVendored
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1), repr=False)
     _stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
@@ -60,7 +62,7 @@ class ImageExaminer:
 
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """The behavioural suite, in containers of that image id."""
-        scenarios = make_scenarios(self.plan, image)
+        scenarios = make_scenarios(self.plan, image, self.examine_vendored)
         total = sum(len(scenario.statements) for scenario in scenarios)
         with self.reporter.step(f"{image.id}: {total} checks", total):
             run = run_timed_suite(scenarios, lambda: self._bench(image, manifest, config, image_id), WORKERS)

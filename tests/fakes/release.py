@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from pipeline.adapters.git import prove_clean
+from pipeline.adapters.vendored import examine_vendored
 from pipeline.config import load_release
 from pipeline.derive.history import find_future
 from pipeline.derive.repository import load_source
@@ -280,7 +281,7 @@ class TinyWorld:
         self.examiner.plan, self.examiner.engine = self.plan, self.engine
         ports = BuildPorts(
             self.anonymous, source_registry, self.sources, self.engine, self.examiner, self.reporter,
-            self.revision, lambda: self.environment, prove_clean,
+            self.revision, lambda: self.environment, prove_clean, examine_vendored,
         )  # fmt: skip
         return build(self.plan, self.paths, ports)
 
