@@ -14,10 +14,10 @@ nox.options.stop_on_first_error = True
 LOCK = Path("requirements.lock")
 ENVIRONMENT = Path(".nox") / "pipeline"
 # in the lock for their metadata only: OpenEnv's web interface, which nothing here serves
-LEFT_OUT = (
-    "gradio gradio-client hf-gradio pandas numpy pydub audioop-lts groovy pillow safehttpx semantic-version hf-xet "
-    "pywin32 pywin32-ctypes brotli orjson colorama"
-).split()
+LEFT_OUT = [
+    *("gradio", "gradio-client", "hf-gradio", "pandas", "numpy", "pydub", "audioop-lts", "groovy", "pillow"),
+    *("safehttpx", "semantic-version", "hf-xet", "pywin32", "pywin32-ctypes", "brotli", "orjson", "colorama"),
+]
 VERBS = {
     "plan": "Show what a build would do, and touch nothing.",
     "build": "Derive the images, strip them, check them.",

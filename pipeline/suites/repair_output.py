@@ -66,7 +66,7 @@ def endless_scenario(spec: RepairSpec) -> Scenario:
         ("yes", f"endless output is ended after {TIMEOUT_S} s with exit code {TIMED_OUT} and a line that says so",
          [TIMED_OUT, True, True]),
         ("yes-memory", "the container's memory hardly grows by it", True),
-        ("deaf", "a command that ignores signals is ended after the same time", [TIMED_OUT, True]),
+        ("deaf", "nothing is left of it although all of it ignores signals", 0),
         ("after", "the episode goes on after that", "alive\n"),
     )  # fmt: skip
     return make_scenario(spec, "endless", facts, _observe_endless, alone=True)
@@ -76,11 +76,11 @@ def _observe_endless(spec: RepairSpec, bench: Bench, player: Player) -> Iterator
     player.reset()
     player.shell("head -c 30000000 /dev/zero")
     before = bench.container.memory_bytes()
-    reply = player.shell("yes")
+    # one minute for both: output without end, by processes that ignore every signal that can be ignored
+    reply = player.shell("trap '' TERM INT HUP QUIT PIPE; yes & while :; do sleep 5; done")
     yield "yes", [reply.observation.get("exit_code"), "60 s" in reply.output[-200:], _fits(reply)]
     yield "yes-memory", bench.container.memory_bytes() - before <= _MEMORY_GROWTH_BYTES
-    deaf = player.shell("trap '' TERM INT HUP; while :; do sleep 5; done")
-    yield "deaf", [deaf.observation.get("exit_code"), "60 s" in deaf.output]
+    yield "deaf", int(player.shell("cat /proc/[0-9]*/comm 2>/dev/null | grep -cxE 'yes|sleep'").output)
     yield "after", player.shell("echo alive").output
 
 

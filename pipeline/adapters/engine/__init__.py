@@ -83,8 +83,10 @@ class DockerEngine:
         return image_id
 
     def remove_image(self, image_id: str) -> None:
-        """Remove an image that this pipeline loaded or pulled, when present. Another's references to it stay, and so does an
-        image that a container of another uses."""
+        """Remove an image that this pipeline loaded or pulled, when present.
+
+        Another's references to it stay, and so does an image that a container of another uses.
+        """
         with engine_errors("remove an image", image_id):
             try:
                 image = self._api.inspect_image(image_id)
