@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
 from starlette.testclient import TestClient, WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
@@ -44,6 +46,8 @@ _AS_AGENT = _DROP if os.getuid() == 0 else ()
 _HOSTILE = (*(() if os.getuid() == 0 else ("chmod 000",)), "setsid", "kill -9", "truncate", "find /", "10485760")
 _VALID: Any = {"exit_code": 0, "report": {"passed": True}}
 _PLACES = {"/dev/shm": "shm", "/var/tmp": "vartmp", "/tmp": "tmp"}
+# in one pass, and wherever the name ends: a cheat must never reach the folders of the machine that tests it
+_PLACE = re.compile(rf"(?<![\w.-])(?:{'|'.join(_PLACES)})(?![\w.-])")
 
 
 class PlainRunner:
@@ -58,10 +62,7 @@ class PlainRunner:
             raise ValueError("a command cannot hold a NUL character")
         if command in self._known or any(word in command for word in _HOSTILE):
             return ShellResult(0, self._known.get(command, ""))
-        for place, name in _PLACES.items():
-            command = command.replace(place + "/", f"{self._root}/{name}/").replace(
-                place + " ", f"{self._root}/{name} "
-            )
+        command = _PLACE.sub(lambda found: f"{self._root}/{_PLACES[found[0]]}", command)
         done = subprocess.run(
             [*_AS_AGENT, "/bin/bash", "-c", command],
             cwd=self._root / "repo",
@@ -225,6 +226,17 @@ class FakeContainer:
         return ExecResult(0, json.dumps(routes).encode())
 
 
+def play_episode(socket: FakeSocket, task_id: str | None) -> JsonValue:
+    """What the framework's own client would see; an error reply raises."""
+    steps = [{"operation": "shell", "command": "echo here"}, {"operation": "finish"}]
+    frames = [{"type": "reset", "data": {"task_id": task_id}}, *({"type": "step", "data": step} for step in steps)]
+    try:
+        begun, acted, ended = (socket.exchange(json.dumps(frame))["data"] for frame in frames)
+        return {"reset": begun["reward"], "output": acted["observation"]["output"], "done": ended["done"]}
+    finally:
+        socket.close()
+
+
 @contextmanager
 def workflow_bench(
     *faults: str, score: Callable[..., float] = grading.grade_components, **outputs: str
@@ -243,6 +255,10 @@ def workflow_bench(
         with TestClient(app) as client:
             container: Any = FakeContainer(client)
             unused: Any = None
-            yield Bench(container, lambda: FakeSocket(client, app), unused, unused, validate=lambda url: _VALID)
+
+            def play_framework(url: str, task_id: str | None = None) -> JsonValue:
+                return play_episode(FakeSocket(client, app), task_id)
+
+            yield Bench(container, lambda: FakeSocket(client, app), unused, unused, lambda url: _VALID, play_framework)
     finally:
         shutil.rmtree(root)
