@@ -10,10 +10,11 @@ from typing import Any
 
 from pipeline.errors import HostileInputError
 
-MAX_LOG_BYTES = 256 << 20
+MAX_LOG_BYTES = 128 << 20
 MAX_LINE_BYTES = 1 << 20
 MAX_LINES = 200_000
 MAX_REWARDS = 4_096
+MAX_EPISODES = 4_000_000
 MAX_INTEGER = 10**12
 
 
@@ -45,12 +46,15 @@ def load_log(raw: bytes, where: str) -> TrainingLog:
     if len(raw) > MAX_LOG_BYTES:
         raise HostileInputError(f"larger than the limit of {MAX_LOG_BYTES} bytes", where=where)
     steps: dict[int, LoggedStep] = {}
-    lines = 0
+    lines = episodes = 0
     for number, line in _lines(raw):
         lines += 1
         if lines > MAX_LINES:
             raise HostileInputError(f"more than {MAX_LINES} lines", where=where)
         step = _load_step(line, f"{where}:{number}")
+        episodes += len(step.rewards or ())
+        if episodes > MAX_EPISODES:  # each is a number in memory, and takes two bytes in the file
+            raise HostileInputError(f"more than {MAX_EPISODES} rewards", where=where)
         steps[step.step] = step
     return TrainingLog(tuple(steps[number] for number in sorted(steps)), lines, lines - len(steps))
 

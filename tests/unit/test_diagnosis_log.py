@@ -87,6 +87,10 @@ def test_a_log_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_log(line(step=1) * 3, "log").lines == 3
     with pytest.raises(HostileInputError, match="more than 3 lines"):
         load_log(line(step=1) * 4, "log")
+    monkeypatch.setattr(training_log, "MAX_EPISODES", 4)
+    assert len(load_log(line(step=1, rewards=[0, 1]) + line(step=2, rewards=[0, 1]), "log").steps) == 2
+    with pytest.raises(HostileInputError, match="more than 4 rewards"):
+        load_log(line(step=1, rewards=[0, 1]) + line(step=2, rewards=[0, 1, 1]), "log")
     monkeypatch.setattr(training_log, "MAX_LOG_BYTES", 20)
     with pytest.raises(HostileInputError, match="larger than the limit"):
         load_log(b"\n" * 21, "log")

@@ -92,7 +92,7 @@ def test_a_target_without_a_source_for_an_image_is_refused(root: Path) -> None:
 
 def test_a_repair_with_neither_task_nor_published_image_is_refused(root: Path) -> None:
     path = root / "releases" / "thirty-four-tasks.yaml"
-    line = edit(path, "  - id: format-code-task-000666\n", "  - id: format-code-task-000666\n")
+    line = path.read_text().splitlines().index("  - id: format-code-task-000666") + 1
     edit(path, "    task: images/mimo/tasks/format-code-task-000666\n    published:\n", "    published:\n")
     text = path.read_text()
     start, end = text.index("    published:\n"), text.index("    budgets:\n")
