@@ -48,6 +48,11 @@ class Paths:
         """What publish leaves: its record and its journal of signed bundles."""
         return self._of_stage("publish", image)
 
+    @property
+    def published_release(self) -> Path:
+        """The journal of signed release manifests; no image id has a dot."""
+        return self._of_stage("publish", "release.manifest")
+
     def pulled(self, image: str) -> Path:
         """The empty store that verify pulls into."""
         return self._of_stage("verify", image)

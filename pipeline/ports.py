@@ -19,6 +19,14 @@ from pipeline.model.reference import Reference
 PushOutcome = Literal["exists", "mounted", "uploaded"]
 
 
+@dataclass(frozen=True)
+class ReferrerWays:
+    """Both ways to the referrers of one digest, sorted by digest. None where the registry has no API, or no tag."""
+
+    api: tuple[Descriptor, ...] | None
+    tag: tuple[Descriptor, ...] | None
+
+
 class BlobStore(Protocol):
     """Content-addressed blobs of one image on disk (an OCI image layout). Writes are atomic and verified."""
 
@@ -49,6 +57,9 @@ class PullRegistry(Protocol):
 
     def fetch_referrers(self, reference: Reference) -> tuple[Descriptor, ...]:
         """Referrers of a manifest digest, from the API or, where there is none, from the `sha256-<hex>` tag."""
+
+    def fetch_referrer_ways(self, reference: Reference) -> ReferrerWays:
+        """The same through the API and through the tag, each where it exists, to be compared."""
 
     @property
     def received_bytes(self) -> int:
@@ -139,7 +150,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Attested:
-    """A verified bundle: what it says, about which digest, and when it was logged."""
+    """A verified bundle: what it says, about which digest (the first of several), and when it was logged."""
 
     predicate_type: str
     subject_digest: str
@@ -162,6 +173,9 @@ class BundleVerifier(Protocol):
 
     def verify(self, bundle: bytes, *, subject_digest: str, predicate_type: str) -> Attested:
         """Numbered steps; IntegrityError says which failed. Subject, types, timestamp, identity and log all count."""
+
+    def verify_joint(self, bundle: bytes, *, subject_digests: Sequence[str], predicate_type: str) -> Attested:
+        """The same for a statement about several digests: exactly these, in this order."""
 
 
 class Arena(Protocol):

@@ -95,7 +95,7 @@ def verify(options: argparse.Namespace, settings: Settings) -> None:
         ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.examiner, world.reporter)
         previous = load_previous(world.paths, world.make_reviewer, world.reporter)
         seen = run(world.plan, world.paths, ports, known_digests(world.paths))
-        for image in seen:
+        for image in seen.images:
             world.note_durations("verify", image.image.id, image.examination.durations)
         facts = write_evidence(world.plan, world.paths, seen, world.trusted_root, previous)
     lines = [

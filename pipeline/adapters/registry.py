@@ -10,7 +10,6 @@ from pipeline.adapters.registry_credentials import Credentials, load_docker_cred
 from pipeline.adapters.registry_exchange import Limits
 from pipeline.adapters.registry_pull import AnonymousRegistry
 from pipeline.adapters.registry_push import CredentialedRegistry
-from pipeline.adapters.registry_referrers import ReferrerWays
 from pipeline.adapters.registry_retry import Clock, RetryBudget
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "CredentialedRegistry",
     "Credentials",
     "Limits",
-    "ReferrerWays",
     "RetryBudget",
     "load_docker_credentials",
 ]

@@ -14,7 +14,6 @@ from pipeline.adapters.registry_blob import BlobStream
 from pipeline.adapters.registry_document import choose_platform, load_media_type, verify_media_type
 from pipeline.adapters.registry_exchange import DEFAULT_LIMITS, Answer, Call, Limits
 from pipeline.adapters.registry_referrers import (
-    ReferrerWays,
     fallback_reference,
     load_entries,
     load_next,
@@ -36,6 +35,7 @@ from pipeline.model.oci import (
     load_index,
 )
 from pipeline.model.reference import Reference
+from pipeline.ports import ReferrerWays
 
 ACCEPT = ", ".join((*MANIFEST_TYPES, *INDEX_TYPES))
 MAX_PAGES = 100
@@ -82,10 +82,10 @@ class RegistryReader:
         """Referrers of a manifest digest, from the API or, where there is none, from the `sha256-<hex>` tag."""
         fallback = fallback_reference(reference)
         found = self._session.run(lambda: self._fetch_pages(reference))
-        return self._fetch_tagged(fallback) if found is None else found
+        return self._fetch_tagged(fallback) or () if found is None else found
 
     def fetch_referrer_ways(self, reference: Reference) -> ReferrerWays:
-        """The same through the API and through the tag, to be compared."""
+        """The same through the API and through the tag, each where it exists, to be compared."""
         fallback = fallback_reference(reference)
         return ReferrerWays(self._session.run(lambda: self._fetch_pages(reference)), self._fetch_tagged(fallback))
 
@@ -123,9 +123,9 @@ class RegistryReader:
         self._session.meter.received(len(raw))
         return raw
 
-    def _fetch_tagged(self, fallback: Reference) -> tuple[Descriptor, ...]:
+    def _fetch_tagged(self, fallback: Reference) -> tuple[Descriptor, ...] | None:
         raw = self._fetch_fallback(fallback)
-        return sort_referrers(load_entries(raw, OCI_INDEX, str(fallback)), str(fallback)) if raw else ()
+        return sort_referrers(load_entries(raw, OCI_INDEX, str(fallback)), str(fallback)) if raw else None
 
     def _fetch_fallback(self, fallback: Reference) -> bytes | None:
         """Raw index under the fallback tag, or None when there is no such tag."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pipeline.errors import HostileInputError, StageError
 from pipeline.model.oci import OCI_INDEX, Descriptor, IndexView, Manifest, load_index
@@ -16,14 +15,6 @@ from pipeline.model.reference import Reference
 
 MAX_REFERRERS = 1000
 _NEXT = re.compile(r'\s*<([^<>]*)>\s*;\s*rel="?next"?\s*')
-
-
-@dataclass(frozen=True)
-class ReferrerWays:
-    """Both ways to the referrers of one digest, sorted by digest. `api` is None where the registry has no API."""
-
-    api: tuple[Descriptor, ...] | None
-    tag: tuple[Descriptor, ...]
 
 
 def fallback_reference(reference: Reference) -> Reference:

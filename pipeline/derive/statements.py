@@ -138,11 +138,19 @@ def resource_uri(image: Reference) -> str:
 
 def load_statement(payload: bytes, where: str) -> attestation.Statement:
     """Parse a statement that is about exactly one subject; HostileInputError otherwise."""
+    statement = load_joint_statement(payload, where)
+    if len(statement.subject) != 1:
+        raise HostileInputError(f"a statement about {len(statement.subject)} subjects instead of one", where=where)
+    return statement
+
+
+def load_joint_statement(payload: bytes, where: str) -> attestation.Statement:
+    """Parse a statement that may be about several subjects; HostileInputError when it is none."""
     check_size(payload, where)
     try:
         return attestation.Statement.model_validate(load_json(payload))
     except (ValueError, RecursionError) as error:
-        raise HostileInputError("not an in-toto statement v1 about one image", where=where) from error
+        raise HostileInputError("not an in-toto statement v1 about images", where=where) from error
 
 
 def load_json(raw: bytes) -> JsonValue:

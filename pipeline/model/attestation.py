@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -18,7 +18,7 @@ from pipeline.model.digest import Digest, hex_of
 from pipeline.model.record import Record
 from pipeline.model.stages import AttestationKind
 
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 COSIGN_SIGN = "https://sigstore.dev/cosign/sign/v1"
@@ -30,6 +30,7 @@ VERIFICATION_SUMMARY = "https://slsa.dev/verification_summary/v1"
 _OWN = "https://github.com/akseljoonas/mimo-openenv-software/blob/main/docs/build-type.md"
 BUILD_TYPE = f"{_OWN}#layers-v1"
 SCAN_RESULT = f"{_OWN}#scan-v1"
+RELEASE_MANIFEST = f"{_OWN}#release-v1"
 
 # Every digest that is released carries exactly one attestation of each kind.
 PREDICATE_TYPES: Mapping[AttestationKind, str] = {
@@ -43,6 +44,7 @@ PREDICATE_TYPES: Mapping[AttestationKind, str] = {
 
 # A log refuses larger ones, and a verifier must be able to hold several in memory.
 MAX_STATEMENT_BYTES = 16 << 20
+MAX_SUBJECTS = 256
 # The payload in base64, with room for the certificate, the log entry and the timestamp.
 MAX_BUNDLE_BYTES = MAX_STATEMENT_BYTES * 4 // 3 + (1 << 20)
 
@@ -100,17 +102,22 @@ class Subject(Record):
 
 
 class Statement(Record):
-    """An in-toto statement v1 about exactly one subject. Strict, since it is only read after its signature holds."""
+    """An in-toto statement v1. Strict, since it is only read after its signature holds."""
 
     statement_type: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
-    subject: tuple[Subject] = Field(strict=False)
+    subject: tuple[Subject, ...] = Field(strict=False, min_length=1, max_length=MAX_SUBJECTS)
     predicate_type: str = Field(alias="predicateType")
     predicate: dict[str, JsonValue]
 
     @property
     def subject_digest(self) -> str:
-        """In OCI form."""
-        return "sha256:" + self.subject[0].digest.sha256
+        """Of the first subject, in OCI form."""
+        return self.subject_digests[0]
+
+    @property
+    def subject_digests(self) -> tuple[str, ...]:
+        """Of all subjects, in OCI form and in their order."""
+        return tuple("sha256:" + subject.digest.sha256 for subject in self.subject)
 
 
 class BuildDefinition(CamelRecord):
@@ -198,6 +205,25 @@ class VerificationSummary(CamelRecord):
     verification_result: Literal["PASSED", "FAILED"]
     verified_levels: tuple[str, ...]
     slsa_version: Literal["1.0"] = "1.0"
+
+
+class ReleasedDigest(CamelRecord):
+    """Release manifest: one image. `attestations` are its bundles, by kind; `repository` has the registry in it."""
+
+    id: str
+    repository: str
+    tag: str
+    digest: DigestSet
+    attestations: tuple[ResourceDescriptor, ...]
+
+
+class ReleaseManifest(CamelRecord):
+    """Our own release predicate: all images of a dated release and everything that was attested of them."""
+
+    release: str
+    target: str
+    source: str
+    images: tuple[ReleasedDigest, ...]
 
 
 def sha256_descriptor(digest: Digest, *, uri: str | None = None, name: str | None = None) -> ResourceDescriptor:

@@ -200,6 +200,7 @@ class PreviousRelease(Record):
 
 
 PREVIOUS = "previous.json"
+RELEASE_BUNDLE = "release.sigstore.json"
 ATTESTATION_PATH = "images/{image}/attestations/{kind}.sigstore.json"
 
 

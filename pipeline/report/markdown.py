@@ -12,7 +12,17 @@ from collections.abc import Iterator, Sequence
 from pipeline.report.changes import Changes, count_kinds
 from pipeline.report.contents import layer_origins, list_inputs, list_packages, list_parameters
 from pipeline.report.facts import ImageFacts, ReleaseFacts
-from pipeline.report.verdict import area_of, cosign_commands, count_outcomes, headline, reasons, remarks
+from pipeline.report.verdict import (
+    RELEASE_TEXT,
+    area_of,
+    cosign_commands,
+    count_outcomes,
+    headline,
+    reasons,
+    release_command,
+    release_place,
+    remarks,
+)
 from pipeline.report.visible import as_json, cut, visible
 from pipeline.scan.record import Leak
 
@@ -77,7 +87,9 @@ def _images(facts: ReleaseFacts) -> Iterator[str]:
     yield from ("", "## Images", "")
     titles = ("image", "manifest digest", ">compressed bytes", "before publication", "after the pull", ">leaks")
     yield from _table(titles, [_image_row(image) for image in facts.images])
-    yield from ("", "How to verify each, with cosign 3 in this folder:")
+    yield from ("", "How to verify them, with cosign 3 in this folder:")
+    yield from ("", f"**All of them**: {plain(RELEASE_TEXT)} {span(release_place(facts))}.", "", "```sh")
+    yield from (release_command(facts), "```")
     for image in facts.images:
         yield from (
             "",

@@ -23,7 +23,15 @@ from pipeline.report.page_markup import (
     table,
     terms,
 )
-from pipeline.report.verdict import cosign_commands, count_outcomes, reasons, remarks
+from pipeline.report.verdict import (
+    RELEASE_TEXT,
+    cosign_commands,
+    count_outcomes,
+    reasons,
+    release_command,
+    release_place,
+    remarks,
+)
 
 
 def verdict_part(facts: ReleaseFacts, detail: Detail) -> Markup:
@@ -81,8 +89,10 @@ def images_part(facts: ReleaseFacts, detail: Detail) -> Markup:
     return join(
         [
             table("Images and their digests", columns, rows, detail, "evidence.json", "images stack"),
-            element("h3", "Each image, and how to verify it"),
+            element("h3", "All images and each image, and how to verify them"),
             element("p", commands),
+            element("p", f"All of them: {RELEASE_TEXT} ", code(release_place(facts)), "."),
+            element("pre", code(release_command(facts))),
             *(_image(facts, image, detail) for image in facts.images),
         ]
     )

@@ -5,12 +5,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from pipeline.derive.release_manifest import release_reference
+from pipeline.model.attestation import RELEASE_MANIFEST
+from pipeline.model.digest import hex_of
+from pipeline.model.evidence import RELEASE_BUNDLE
 from pipeline.report.facts import ImageFacts, ReleaseFacts
 from pipeline.report.visible import visible
 
 PRIVATE_TRUST = (
     "Signed by the local target's private Sigstore: this proves the mechanics of signing, not third-party trust."
 )
+
+RELEASE_TEXT = "one signed manifest names every image and attestation; the digest of any image verifies it. It is in"
 
 
 def headline(facts: ReleaseFacts) -> str:
@@ -42,15 +48,31 @@ def area_of(check: str) -> str:
 
 def cosign_commands(facts: ReleaseFacts, image: ImageFacts) -> tuple[str, ...]:
     """cosign 3 in the evidence folder: the signature, then every other attestation. Quoted for a shell."""
-    identity = facts.inputs.target.identity
-    options = [
-        *("--certificate-identity", identity.subject, "--certificate-oidc-issuer", identity.issuer),
-        *("--trusted-root", "trusted_root.json", "--use-signed-timestamps"),
-    ]
+    options = _trust_options(facts)
     types = sorted(found.predicate_type for kind, found in image.attestations.items() if kind != "signature")
     commands = [["cosign", "verify", *options, image.pull.reference]]
     commands += [["cosign", "verify-attestation", "--type", each, *options, image.pull.reference] for each in types]
     return tuple(visible(shlex.join(command)) for command in commands)
+
+
+def release_command(facts: ReleaseFacts) -> str:
+    """cosign 3 in the evidence folder: that the signed release manifest names the first image. Quoted for a shell."""
+    command = ["cosign", "verify-blob-attestation", "--type", RELEASE_MANIFEST, "--bundle", RELEASE_BUNDLE]
+    command += [*_trust_options(facts), "--digest", hex_of(facts.images[0].manifest.digest), "--digestAlg", "sha256"]
+    return visible(shlex.join(command))
+
+
+def release_place(facts: ReleaseFacts) -> str:
+    """Where the registry has the signed release manifest."""
+    return str(release_reference(facts.inputs.target, facts.inputs.release))
+
+
+def _trust_options(facts: ReleaseFacts) -> list[str]:
+    identity = facts.inputs.target.identity
+    return [
+        *("--certificate-identity", identity.subject, "--certificate-oidc-issuer", identity.issuer),
+        *("--trusted-root", "trusted_root.json", "--use-signed-timestamps"),
+    ]
 
 
 def _reasons(facts: ReleaseFacts) -> Iterator[str]:

@@ -74,6 +74,24 @@ def require_all(found: Mapping[AttestationKind, FoundAttestation], pinned: Refer
         )
 
 
+def verify_referrer_ways(pinned: Reference, registry: PullRegistry) -> None:
+    """IntegrityError when a registry lists referrers by API and by tag, and not the same ones.
+
+    Clients read one list or the other: digest, artifact type and annotations must not depend on which.
+    """
+    ways = registry.fetch_referrer_ways(pinned)
+    if ways.api is None or ways.tag is None:
+        return
+    api, tag = ({one.digest: (one.artifact_type, one.annotations or {}) for one in way} for way in (ways.api, ways.tag))
+    different = sorted(digest for digest in api.keys() | tag.keys() if api.get(digest) != tag.get(digest))
+    if different:
+        raise IntegrityError(
+            f"the referrers API and the referrers tag differ in {', '.join(different)}",
+            where=str(pinned),
+            remedy="this registry has the API: remove the tag for referrers, then publish again",
+        )
+
+
 def attached(kind: AttestationKind, found: FoundAttestation) -> Attached:
     """The record of an attestation."""
     return Attached(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pipeline.files import read_bytes_limited, replace_tree, write_atomic
 from pipeline.model.evidence import (
     PREVIOUS,
+    RELEASE_BUNDLE,
     EvidenceIndex,
     EvidenceInputs,
     ImageInput,
@@ -20,7 +21,7 @@ from pipeline.report.evidence import INDEX, derive_files, make_index
 from pipeline.report.facts import Attestations, ReleaseFacts, load_facts
 from pipeline.stages.attestations import KINDS
 from pipeline.stages.records import MAX_RECORD_BYTES
-from pipeline.stages.verify import VerifiedImage
+from pipeline.stages.verify import VerifiedImage, VerifiedRelease
 
 TRUSTED_ROOT = "trusted_root.json"
 INPUTS = "inputs.json"
@@ -29,7 +30,7 @@ INPUTS = "inputs.json"
 def write_evidence(
     plan: Plan,
     paths: Paths,
-    verified: Sequence[VerifiedImage],
+    verified: VerifiedRelease,
     trusted_root: bytes,
     previous: PreviousRelease | None = None,
 ) -> ReleaseFacts:
@@ -40,7 +41,7 @@ def write_evidence(
     primary = collect_primary(plan, verified, trusted_root)
     if previous is not None:
         primary[PREVIOUS] = previous.to_bytes()
-    facts = load_facts(primary, {image.image.id: attestations_of(image) for image in verified})
+    facts = load_facts(primary, {image.image.id: attestations_of(image) for image in verified.images})
     files = {**primary, **derive_files(facts)}
     files[INDEX] = make_index(facts, files)
     replace_tree(paths.evidence, files)
@@ -57,10 +58,14 @@ def known_digests(paths: Paths) -> dict[str, str]:
     return EvidenceIndex.load(read_bytes_limited(index, MAX_RECORD_BYTES), str(index)).images
 
 
-def collect_primary(plan: Plan, verified: Sequence[VerifiedImage], trusted_root: bytes) -> dict[str, bytes]:
+def collect_primary(plan: Plan, verified: VerifiedRelease, trusted_root: bytes) -> dict[str, bytes]:
     """Path -> bytes of what was seen, nothing computed."""
-    files = {INPUTS: _make_inputs(plan, verified).to_bytes(), TRUSTED_ROOT: trusted_root}
-    for image in verified:
+    files = {
+        INPUTS: _make_inputs(plan, verified.images).to_bytes(),
+        TRUSTED_ROOT: trusted_root,
+        RELEASE_BUNDLE: verified.manifest.bundle,
+    }
+    for image in verified.images:
         folder = f"images/{image.image.id}"
         files |= {
             f"{folder}/manifest.json": image.pulled.manifest.raw,

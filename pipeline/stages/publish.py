@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.derive.release_manifest import Released
 from pipeline.derive.statements import load_statement, make_summary_statement
 from pipeline.errors import AbsentError, IntegrityError
 from pipeline.files import read_bytes_limited, write_atomic
@@ -23,7 +24,7 @@ from pipeline.model.reference import Reference
 from pipeline.model.stages import Attached, AttestationKind, BuiltImage, PublishedImage
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
-from pipeline.ports import Attested, BundleVerifier, PushRegistry, Reporter, Signer
+from pipeline.ports import BundleVerifier, PushRegistry, Reporter, Signer
 from pipeline.stages.attestations import (
     KINDS,
     FoundAttestation,
@@ -31,8 +32,11 @@ from pipeline.stages.attestations import (
     fetch_attestations,
     require_all,
     verify_bundle,
+    verify_referrer_ways,
 )
+from pipeline.stages.journal import push_bundle_blobs, sign_once
 from pipeline.stages.records import RECORD_NAME, load_built, load_manifest, read_output
+from pipeline.stages.release_manifest import describe_release, find_place, publish_release
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,13 @@ class PublishPorts:
 
 
 def publish(plan: Plan, paths: Paths, ports: PublishPorts) -> tuple[PublishedImage, ...]:
-    """Publish every image of the plan, each after its base."""
-    return tuple(publish_image(plan, image, paths, ports) for image in plan.images)
+    """Publish every image of the plan, each after its base; then the signed manifest of the whole release."""
+    place = find_place(plan)
+    published = tuple(publish_image(plan, image, paths, ports) for image in plan.images)
+    manifest = describe_release(plan, [_released(plan, record) for record in published])
+    with ports.reporter.step("release: sign the manifest"):
+        publish_release(place, manifest, paths.published_release, ports.registry, ports.signer, ports.verifier)
+    return published
 
 
 def publish_image(plan: Plan, image: PlannedImage, paths: Paths, ports: PublishPorts) -> PublishedImage:
@@ -86,6 +95,11 @@ def publish_image(plan: Plan, image: PlannedImage, paths: Paths, ports: PublishP
     )
     write_atomic(paths.published(image.id) / RECORD_NAME, record.to_bytes())
     return record
+
+
+def _released(plan: Plan, record: PublishedImage) -> Released:
+    bundles = {attestation.kind: attestation.bundle_digest for attestation in record.attestations}
+    return Released(record.image, plan.image(record.image).reference, record.reference.rpartition("@")[2], bundles)
 
 
 def _check_tag(tag: Reference, digest: str, registry: PushRegistry) -> bool:
@@ -145,6 +159,7 @@ def _attest(
         advance(1)
     found = fetch_attestations(pinned, ports.registry, ports.verifier)
     require_all(found, pinned)
+    verify_referrer_ways(pinned, ports.registry)
     for kind, statement in statements.items():
         _note_difference(found[kind], kind, statement, pinned, ports.reporter)
     return tuple(attached(kind, found[kind]) for kind in KINDS)
@@ -166,30 +181,17 @@ def _make_summary(plan: Plan, pinned: Reference, present: Mapping[AttestationKin
 def _attach(
     pinned: Reference, manifest: Manifest, kind: AttestationKind, statement: bytes, folder: Path, ports: PublishPorts
 ) -> None:
-    predicate_type = PREDICATE_TYPES[kind]
-    bundle, attested = _signed(pinned, kind, statement, folder, ports)
-    referrer = make_referrer(manifest.descriptor, bundle, predicate_type, attested.signed_at)
-    for content, descriptor in ((b"{}", referrer.view.config), (bundle, referrer.view.layers[0])):
-        store = Layout(folder / "referrers")
-        store.write_bytes(content)
-        ports.registry.push_blob(pinned, descriptor, store, None)
+    name = f"{hex_of(pinned.digest or '')[:16]}-{kind}"
+    attested = sign_once(
+        folder,
+        name,
+        statement,
+        ports.signer,
+        lambda bundle, at: verify_bundle(bundle, kind, pinned, at, ports.verifier),
+    )
+    referrer = make_referrer(manifest.descriptor, attested.bundle, PREDICATE_TYPES[kind], attested.signed_at)
+    push_bundle_blobs(pinned, referrer, attested.bundle, folder, ports.registry)
     ports.registry.push_referrer(pinned, referrer)
-
-
-def _signed(
-    pinned: Reference, kind: AttestationKind, statement: bytes, folder: Path, ports: PublishPorts
-) -> tuple[bytes, Attested]:
-    # the journal is keyed by the subject and the statement: another statement is never answered by an old bundle
-    key = f"{hex_of(pinned.digest or '')[:16]}-{kind}-{hex_of(digest_of(statement))[:16]}.sigstore.json"
-    path = folder / "journal" / key
-    if not path.is_file():
-        write_atomic(path, ports.signer.sign(statement))
-    bundle = read_bytes_limited(path, MAX_BUNDLE_BYTES)
-    try:
-        return bundle, verify_bundle(bundle, kind, pinned, str(path), ports.verifier)
-    except IntegrityError as error:
-        error.remedy = "remove this file and publish again: what was never pushed is signed anew"
-        raise
 
 
 def _note_difference(

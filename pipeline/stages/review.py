@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.derive.release_manifest import Released, make_release_manifest
 from pipeline.errors import IntegrityError, PipelineError, StageError, VerificationError
 from pipeline.files import read_bytes_limited
 from pipeline.model.attestation import PREDICATE_TYPES
 from pipeline.model.digest import Digest, digest_of
 from pipeline.model.evidence import (
     PREVIOUS,
+    RELEASE_BUNDLE,
     EvidenceIndex,
     EvidenceInputs,
     PreviousRelease,
@@ -19,13 +21,15 @@ from pipeline.model.evidence import (
     attestation_path,
 )
 from pipeline.model.oci import ImageConfig, Manifest
+from pipeline.model.reference import load_reference
 from pipeline.model.release import Target
 from pipeline.ports import Attested, BundleVerifier, Reporter
 from pipeline.report.evidence import INDEX, derive_files, make_index
-from pipeline.report.facts import Attestations, ReleaseFacts, load_facts, manifest_type
+from pipeline.report.facts import Attestations, ImageFacts, ReleaseFacts, load_facts, manifest_type
 from pipeline.stages.attestations import KINDS
 from pipeline.stages.evidence import INPUTS, TRUSTED_ROOT
 from pipeline.stages.release_documents import DIAGNOSIS, FOLDER, check_diagnosis, check_documents
+from pipeline.stages.release_manifest import verify_release
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 256 << 20
@@ -83,7 +87,7 @@ def review_evidence(
             "the evidence is intact, and the release does not pass", where=str(folder / "report.md")
         )
     # the index is in its one canonical form, as was checked
-    return Review(facts, len(evidence.files), len(facts.images) * len(KINDS), digest_of(evidence.index.to_bytes()))
+    return Review(facts, len(evidence.files), count_bundles(facts.inputs), digest_of(evidence.index.to_bytes()))
 
 
 def load_evidence(
@@ -104,11 +108,19 @@ def load_evidence(
         for name in IMAGE_FILES:
             _of(files, f"images/{asked.image}/{name}")
         _check_image(asked.image, files)
-    # 4. Every bundle, against the trusted root and the identity.
+    # 4. Every bundle, against the trusted root and the identity; the release manifest names all the others.
     verifier = make_verifier(inputs.target, _of(files, TRUSTED_ROOT))
-    with reporter.step("verify bundles", len(inputs.images) * len(KINDS)) as advance:
+    with reporter.step("verify bundles", count_bundles(inputs)) as advance:
         attested = {asked.image: _verify_bundles(asked.image, files, verifier, advance) for asked in inputs.images}
-    return Evidence(index, files, load_facts(files, attested))
+        facts = load_facts(files, attested)
+        _verify_release(facts, _of(files, RELEASE_BUNDLE), verifier)
+        advance(1)
+    return Evidence(index, files, facts)
+
+
+def count_bundles(inputs: EvidenceInputs) -> int:
+    """One of each kind an image, and the release manifest."""
+    return len(inputs.images) * len(KINDS) + 1
 
 
 def _of(files: Mapping[str, bytes], path: str) -> bytes:
@@ -209,6 +221,18 @@ def _verify_bundles(
             raise IntegrityError(f"the bundle does not verify: {error.what}", where=path) from error
         advance(1)
     return attested  # type: ignore[return-value]
+
+
+def _verify_release(facts: ReleaseFacts, bundle: bytes, verifier: BundleVerifier) -> None:
+    inputs = facts.inputs
+    images = [_released(image) for image in facts.images]
+    expected = make_release_manifest(inputs.release, inputs.target_name, inputs.source, images)
+    verify_release(bundle, expected, RELEASE_BUNDLE, verifier)
+
+
+def _released(image: ImageFacts) -> Released:
+    bundles = {kind: digest_of(image.attestations[kind].bundle) for kind in KINDS}
+    return Released(image.id, load_reference(image.asked.reference, INPUTS), image.manifest.digest, bundles)
 
 
 def _check_derived(facts: ReleaseFacts, index: EvidenceIndex, files: Mapping[str, bytes]) -> None:

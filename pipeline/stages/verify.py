@@ -6,22 +6,25 @@ behavioural suite is run again in containers made from those bytes. What was see
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.errors import IntegrityError
+from pipeline.derive.release_manifest import Released
+from pipeline.errors import AbsentError, IntegrityError
+from pipeline.model.digest import digest_of
 from pipeline.model.evidence import Pull
 from pipeline.model.reference import Reference
 from pipeline.model.stages import AttestationKind
 from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
-from pipeline.ports import BundleVerifier, Engine, PullRegistry, Reporter
+from pipeline.ports import Attested, BundleVerifier, Engine, PullRegistry, Reporter
 from pipeline.scan.record import ImageScan
-from pipeline.stages.attestations import FoundAttestation, fetch_attestations, require_all
+from pipeline.stages.attestations import KINDS, FoundAttestation, fetch_attestations, require_all
 from pipeline.stages.examiner import Examination, Examiner, run_together
 from pipeline.stages.pull import PulledImage, pull_image
 from pipeline.stages.records import has_record, load_published
+from pipeline.stages.release_manifest import describe_release, fetch_release, find_place
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,36 @@ class Pulled:
     scan: ImageScan
 
 
-def verify(plan: Plan, paths: Paths, ports: VerifyPorts, known: Mapping[str, str]) -> tuple[VerifiedImage, ...]:
+@dataclass(frozen=True)
+class VerifiedRelease:
+    """What verify saw of a release: its images, and the signed manifest over all of them."""
+
+    images: tuple[VerifiedImage, ...]
+    manifest: Attested
+
+
+def verify(plan: Plan, paths: Paths, ports: VerifyPorts, known: Mapping[str, str]) -> VerifiedRelease:
     """Verify every image of the plan; `known` are digests by image id that committed evidence names."""
     pulled = [pull_and_verify(image, paths, ports, known.get(image.id)) for image in plan.images]
-    return run_together([partial(_replay, one, ports) for one in pulled], ports.examiner.stop)
+    manifest = _verify_manifest(plan, pulled, ports)
+    images = run_together([partial(_replay, one, ports) for one in pulled], ports.examiner.stop)
+    return VerifiedRelease(images, manifest)
+
+
+def _verify_manifest(plan: Plan, pulled: Sequence[Pulled], ports: VerifyPorts) -> Attested:
+    """The signed manifest names exactly what was pulled: every image, every digest, every attestation."""
+    expected = describe_release(plan, [_released(one) for one in pulled])
+    with ports.reporter.step("release: verify the manifest"):
+        try:
+            return fetch_release(find_place(plan), expected, ports.registry, ports.verifier)
+        except AbsentError as error:
+            error.remedy = "the release is not whole until its manifest is published; run: nox -s publish"
+            raise
+
+
+def _released(one: Pulled) -> Released:
+    bundles = {kind: digest_of(one.attestations[kind].attested.bundle) for kind in KINDS}
+    return Released(one.image.id, one.image.reference, one.pulled.manifest.digest, bundles)
 
 
 def pull_and_verify(image: PlannedImage, paths: Paths, ports: VerifyPorts, known: str | None) -> Pulled:

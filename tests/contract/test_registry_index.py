@@ -142,7 +142,7 @@ def test_a_registry_with_the_api_gets_no_tag(server: RegistryServer) -> None:
     ways = writer(server).fetch_referrer_ways(reference(server).with_digest(IMAGE.digest))
     assert ways.api is not None
     assert [d.digest for d in ways.api] == [bundle_referrer(1).digest]
-    assert ways.tag == ()
+    assert ways.tag is None
 
 
 def test_both_ways_list_the_same(server: RegistryServer) -> None:
@@ -151,7 +151,7 @@ def test_both_ways_list_the_same(server: RegistryServer) -> None:
     server.referrers_api = True
     ways = writer(server).fetch_referrer_ways(reference(server).with_digest(IMAGE.digest))
     assert ways.api == ways.tag
-    assert len(ways.tag) == 5
+    assert len(ways.tag or ()) == 5
 
 
 def test_a_registry_that_names_another_subject_is_refused(server: RegistryServer) -> None:

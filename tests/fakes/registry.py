@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pipeline.errors import AbsentError, AccessError, HostileInputError, IntegrityError, ServiceError, StageError
 from pipeline.model.oci import INDEX_TYPES, MANIFEST_TYPES, OCI_INDEX, Descriptor, Manifest, load_index
 from pipeline.model.reference import Reference
-from pipeline.ports import BlobStore, PushOutcome
+from pipeline.ports import BlobStore, PushOutcome, ReferrerWays
 from tests.fakes.registry_content import Content, Repository, make_index
 
 Operation = str
@@ -23,7 +23,7 @@ class Faults:
     """What goes wrong. Digests in the sets are of blobs or manifests.
 
     `before` is called with the name of each operation (`push_blob`, `push_manifest`, `push_referrer`, `fetch_manifest`,
-    `fetch_blob`, `fetch_referrers`) and its reference: raise in it to die there.
+    `fetch_blob`, `fetch_referrers`, `fetch_referrer_ways`) and its reference: raise in it to die there.
     """
 
     is_down: bool = False
@@ -113,9 +113,15 @@ class SimulatedRegistry:
         if reference.digest is None:
             raise StageError("referrers belong to a digest, not to a tag", where=str(reference))
         if self._simulation.referrers_api:
-            return tuple(Descriptor.model_validate(entry) for entry in repository.referrers(reference.digest))
-        index = repository.find(reference.digest.replace(":", "-"))
-        return load_index(index.raw, str(reference)).manifests if index else ()
+            return self._listed(repository, reference.digest)
+        return self._tagged(repository, reference.digest) or ()
+
+    def fetch_referrer_ways(self, reference: Reference) -> ReferrerWays:
+        repository = self._enter("fetch_referrer_ways", reference)
+        if reference.digest is None:
+            raise StageError("referrers belong to a digest, not to a tag", where=str(reference))
+        api = self._listed(repository, reference.digest) if self._simulation.referrers_api else None
+        return ReferrerWays(api, self._tagged(repository, reference.digest))
 
     def push_blob(
         self, reference: Reference, blob: Descriptor, source: BlobStore, mount_from: str | None
@@ -152,6 +158,13 @@ class SimulatedRegistry:
 
     def _enter(self, operation: Operation, reference: Reference) -> Repository:
         return self._simulation.enter(operation, reference, self._may_push)
+
+    def _listed(self, repository: Repository, digest: str) -> tuple[Descriptor, ...]:
+        return tuple(Descriptor.model_validate(entry) for entry in repository.referrers(digest))
+
+    def _tagged(self, repository: Repository, digest: str) -> tuple[Descriptor, ...] | None:
+        index = repository.find(digest.replace(":", "-"))
+        return load_index(index.raw, digest).manifests if index else None
 
     def _find(self, repository: Repository, reference: Reference) -> Manifest:
         faults = self._simulation.faults

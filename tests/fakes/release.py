@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from pipeline.ports import BlobStore, BundleVerifier, Engine, PullRegistry, Push
 from pipeline.report.facts import ReleaseFacts
 from pipeline.stages.build import BuildOutcome, BuildPorts, build
 from pipeline.stages.evidence import known_digests, write_evidence
-from pipeline.stages.publish import PublishPorts, publish
+from pipeline.stages.publish import PublishPorts, publish, publish_image
 from pipeline.stages.records import load_built
 from pipeline.stages.review import Review, review
 from pipeline.stages.scanning import render_future
@@ -290,7 +290,9 @@ class TinyWorld:
         self.publisher = self.make_publisher()
         ports = PublishPorts(self.publisher, self.signer, self.verifier, self.reporter)
         plan = self.plan
-        return publish(replace(plan, images=tuple(map(plan.image, images)) or plan.images), self.paths, ports)
+        if images:
+            return tuple(publish_image(plan, plan.image(image), self.paths, ports) for image in images)
+        return publish(plan, self.paths, ports)
 
     def verify(self) -> ReleaseFacts:
         """The stage, and what it writes."""
@@ -319,7 +321,7 @@ def copy_world(world: TinyWorld, root: Path) -> TinyWorld:
     """The same release and state in another folder, with a registry of its own that holds the same."""
     shutil.copytree(world.root, root, symlinks=True)
     copied = TinyWorld(root, world.target)
-    for name in ("sources/lookup", f"releases/{REPAIR}", f"releases/{WORKFLOW}"):
+    for name in ("sources/lookup", f"releases/{REPAIR}", f"releases/{WORKFLOW}", "releases/release"):
         repository = world.registry.content.repository(name)
         own = copied.registry.content.repository(name)
         own.blobs.update(repository.blobs)

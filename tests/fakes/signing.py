@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.adapters.keyless.bundle import Outline, load_outline
-from pipeline.derive.statements import load_statement
+from pipeline.derive.statements import load_joint_statement
 from pipeline.errors import HostileInputError, IntegrityError, ServiceError
 from pipeline.model.attestation import MAX_STATEMENT_BYTES, PAYLOAD_TYPE, Step
 from pipeline.model.oci import SIGSTORE_BUNDLE
@@ -52,7 +52,7 @@ class FakeSigner:
         if len(statement) > MAX_STATEMENT_BYTES:
             raise HostileInputError(f"a statement of {len(statement)} bytes; the limit is {MAX_STATEMENT_BYTES}")
         try:
-            load_statement(statement, "what is to be signed")
+            load_joint_statement(statement, "what is to be signed")
         except HostileInputError as error:
             raise IntegrityError("what is to be signed is not an in-toto statement") from error
         if self.sigstore.down:
@@ -95,6 +95,10 @@ class FakeVerifier:
     issuer: str = ISSUER
 
     def verify(self, bundle: bytes, *, subject_digest: str, predicate_type: str) -> Attested:
+        """A statement about one digest."""
+        return self.verify_joint(bundle, subject_digests=(subject_digest,), predicate_type=predicate_type)
+
+    def verify_joint(self, bundle: bytes, *, subject_digests: Sequence[str], predicate_type: str) -> Attested:
         """The steps of the real verifier, in their order."""
         outline = load_outline(bundle)
         _require(_signature(outline.certificate, outline.payload) == outline.signature, Step.SIGNATURE)
@@ -106,12 +110,12 @@ class FakeVerifier:
         _require(json.loads(identity) == [self.subject, self.issuer], Step.IDENTITY)
         proofs = [entry.get("inclusionProof", {}).get("rootHash") for entry in outline.entries]
         _require(proofs == [_text(self.sigstore.seal("log", outline.signature))], Step.LOG)
-        statement = _guarded(Step.STATEMENT, lambda: load_statement(outline.payload, Step.STATEMENT))
-        _require(statement.subject_digest == subject_digest, Step.SUBJECT)
+        statement = _guarded(Step.STATEMENT, lambda: load_joint_statement(outline.payload, Step.STATEMENT))
+        _require(statement.subject_digests == tuple(subject_digests), Step.SUBJECT)
         _require(statement.predicate_type == predicate_type, Step.PREDICATE)
         return Attested(
             predicate_type=predicate_type,
-            subject_digest=subject_digest,
+            subject_digest=statement.subject_digest,
             predicate=statement.predicate,
             signed_at=signed_at,
             identity=self.subject,

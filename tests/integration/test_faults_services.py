@@ -101,7 +101,7 @@ def test_a_review_needs_no_network_no_engine_and_no_credentials(released: RealWo
     before = files_of(tmp_path)
     done = review_offline(released, folder)
     assert done.returncode == 0, done.stderr
-    assert "12 bundles hold" in done.stdout
+    assert "13 bundles hold" in done.stdout
     assert files_of(tmp_path) == before
 
 

@@ -82,7 +82,9 @@ def test_every_fact_of_an_image_is_there() -> None:
 
 def test_each_attestation_has_its_command() -> None:
     facts = release()
-    commands = [node.text for node in section(page_of(facts), "images").all("pre")]
+    of_release, *commands = [node.text for node in section(page_of(facts), "images").all("pre")]
+    assert of_release.startswith("cosign verify-blob-attestation --type ")
+    assert f"--digest {facts.images[0].manifest.digest[7:]} --digestAlg sha256" in of_release
     assert len(commands) == len(facts.images[0].attestations)
     assert commands[0].startswith("cosign verify --certificate-identity https://github.com/example/project/")
     assert all(command.endswith(facts.images[0].pull.reference) for command in commands)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.derive.statements import load_statement
+from pipeline.derive.statements import load_joint_statement, load_statement
 from pipeline.errors import AccessError, IntegrityError, PipelineError, ServiceError
 from pipeline.model.attachment import PREDICATE_TYPE
 from pipeline.model.attestation import PREDICATE_TYPES
@@ -98,8 +98,11 @@ def test_each_thing_is_pushed_before_what_names_it(built: TinyWorld) -> None:
 
 def test_what_is_attested_is_about_the_digest_and_the_record_names_it(built: TinyWorld) -> None:
     records = {record.image: record for record in built.publish()}
-    assert len(built.sigstore.log) == 2 * len(KINDS)
-    subjects = Counter(load_statement(statement, "log").subject_digest for statement in built.sigstore.log)
+    *of_images, of_release = built.sigstore.log
+    assert len(of_images) == 2 * len(KINDS)
+    subjects = Counter(load_statement(statement, "log").subject_digest for statement in of_images)
+    both = tuple(digest_of_built(built, image) for image in (REPAIR, WORKFLOW))
+    assert load_joint_statement(of_release, "log").subject_digests == both
     assert subjects == {digest_of_built(built, image): len(KINDS) for image in (REPAIR, WORKFLOW)}
     assert records[REPAIR].reference == f"{built.registry.host}/releases/{REPAIR}@{digest_of_built(built, REPAIR)}"
     assert records[REPAIR].tag == DATE
@@ -115,7 +118,7 @@ def test_layers_of_the_base_are_mounted_and_not_sent_again(built: TinyWorld) -> 
         assert len(kept) >= 2
         assert {outcomes[f"releases/{image}", digest] for digest in kept} == {"mounted"}
     uploaded = [digest for place, digest, outcome in built.publisher.outcomes if outcome == "uploaded"]
-    assert len(uploaded) == len(set(uploaded)) + 1, "only the empty config of referrers is in both repositories"
+    assert len(uploaded) == len(set(uploaded)) + 2, "only the empty config of bundles is in all three repositories"
 
 
 def test_publishing_again_sends_nothing_and_signs_nothing(built: TinyWorld) -> None:
@@ -178,7 +181,7 @@ def test_killed_again_and_again_it_still_ends_with_one_of_each(built: TinyWorld)
         break
     assert tries > 5
     assert_published(built)
-    assert len(built.sigstore.log) == 2 * len(KINDS)
+    assert len(built.sigstore.log) == 2 * len(KINDS) + 1
 
 
 def test_a_tag_that_names_another_digest_is_refused_and_stays(built: TinyWorld) -> None:

@@ -55,7 +55,7 @@ def test_each_verb_ends_with_one_summary(tiny: TinyWorld, capsys: pytest.Capture
     assert f"evidence: {tiny.paths.evidence}/report.md" in verified
     assert run(tiny, "review") == 0
     reviewed = capsys.readouterr().out
-    assert "12 bundles hold" in reviewed
+    assert "13 bundles hold" in reviewed
     assert "not third-party trust" in reviewed
     for text in (built, published, verified):
         for image in (REPAIR, WORKFLOW):

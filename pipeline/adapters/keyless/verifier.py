@@ -10,8 +10,8 @@ What must hold, in this order; IntegrityError's `where` is the first step that d
 5. certificate: chains to the trusted root and was valid at the signed and the logged time; a promise of its log inside.
 6. identity: exactly the expected subject, exactly the expected issuer.
 7. log entry: one, with an inclusion proof under a signed checkpoint, and of this envelope.
-8. statement: in-toto v1 about one subject.
-9. subject: the expected digest.
+8. statement: in-toto v1.
+9. subject: the expected digests and no other.
 10. predicate type: the expected one.
 
 Steps 5 to 7 are the library's, in one call that also repeats 3 and 4.
@@ -19,7 +19,7 @@ Steps 5 to 7 are the library's, in one call that also repeats 3 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipeline.adapters.keyless.bundle import MAX_TIMESTAMPS, Outline, load_outline
-from pipeline.derive.statements import load_statement
+from pipeline.derive.statements import load_joint_statement
 from pipeline.errors import ConfigError, IntegrityError
 from pipeline.model.attestation import Statement, Step
 from pipeline.ports import Attested
@@ -77,6 +77,10 @@ class KeylessVerifier:
 
     def verify(self, bundle: bytes, *, subject_digest: str, predicate_type: str) -> Attested:
         """See ports.BundleVerifier. `signed_at` is the earliest signed timestamp, RFC 3339 in UTC."""
+        return self.verify_joint(bundle, subject_digests=(subject_digest,), predicate_type=predicate_type)
+
+    def verify_joint(self, bundle: bytes, *, subject_digests: Sequence[str], predicate_type: str) -> Attested:
+        """See ports.BundleVerifier."""
         outline = load_outline(bundle)  # 1, 2
         with _step(Step.BUNDLE):
             parsed = _load_bundle(bundle, outline)
@@ -88,8 +92,8 @@ class KeylessVerifier:
         with _step(Step.LOG):
             _verify_checkpoint_size(parsed)
         with _step(Step.STATEMENT):
-            statement = load_statement(outline.payload, Step.STATEMENT)
-        _verify_claim(statement, subject_digest, predicate_type)  # 9, 10
+            statement = load_joint_statement(outline.payload, Step.STATEMENT)
+        _verify_claim(statement, tuple(subject_digests), predicate_type)  # 9, 10
         return Attested(
             predicate_type=statement.predicate_type,
             subject_digest=statement.subject_digest,
@@ -186,11 +190,10 @@ def _verify_checkpoint_size(bundle: Bundle) -> None:
         raise IntegrityError("the proof is for a tree of another size than the checkpoint", where=Step.LOG)
 
 
-def _verify_claim(statement: Statement, subject_digest: str, predicate_type: str) -> None:
-    if statement.subject_digest != subject_digest:
-        raise IntegrityError(
-            f"the attestation is about {statement.subject_digest}, not {subject_digest}", where=Step.SUBJECT
-        )
+def _verify_claim(statement: Statement, expected: tuple[str, ...], predicate_type: str) -> None:
+    if statement.subject_digests != expected:
+        found, wanted = ", ".join(statement.subject_digests), ", ".join(expected)
+        raise IntegrityError(f"the attestation is about {found}, not {wanted}", where=Step.SUBJECT)
     if statement.predicate_type != predicate_type:
         raise IntegrityError(f"predicate type {statement.predicate_type!r}, not {predicate_type}", where=Step.PREDICATE)
 
