@@ -152,12 +152,15 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
 
-def play_framework_episode(url: str) -> JsonValue:
-    """One episode by the framework's own Python client: the reset's reward, one action's output, and the end."""
+def play_framework_episode(url: str, task_id: str | None = None) -> JsonValue:
+    """One episode by the framework's own Python client: the reset's reward, one action's output, and the end.
+
+    An image of several tasks needs a task id. Whatever the client raises passes through.
+    """
     from openenv.core.generic_client import GenericEnvClient
 
     with GenericEnvClient(base_url=url, message_timeout_s=REPLY_TIMEOUT_S).sync() as client:
-        begun = client.reset()
+        begun = client.reset() if task_id is None else client.reset(task_id=task_id)
         acted = client.step({"operation": "shell", "command": "echo here"})
         ended = client.step({"operation": "finish"})
         return {"reset": begun.reward, "output": acted.observation["output"], "done": ended.done}

@@ -24,7 +24,7 @@ from pipeline.stages.scan import scan_store
 from pipeline.stages.scanning import FolderCache, make_rules
 from pipeline.stages.suites import make_scenarios
 from pipeline.suites.runner import run_timed_suite
-from pipeline.suites.scenario import Bench
+from pipeline.suites.scenario import Bench, PlayFramework
 
 # containers an image; the images of a release are examined at once
 WORKERS = 2
@@ -38,7 +38,7 @@ class ServerProbe:
     wait_ready: Callable[[str, Callable[[], bool]], float]
     fetch_schema: Callable[[str], Mapping[str, JsonValue]]
     validate: Callable[[str], JsonValue]
-    play_framework: Callable[[str], JsonValue]
+    play_framework: PlayFramework
 
 
 @dataclass(frozen=True)

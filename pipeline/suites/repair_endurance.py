@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 
 from pydantic import JsonValue
 
-from pipeline.ports import Arena
-from pipeline.suites.repair_spec import Facts, RepairSpec, inspect, make_scenario
+from pipeline.suites.repair_spec import GRADING_S, RESET_S, Facts, RepairSpec, inspect, make_scenario
 from pipeline.suites.scenario import Bench, Observation, Scenario
 from pipeline.suites.workflow_player import Player
 
@@ -74,14 +74,8 @@ def _settled(bench: Bench, player: Player) -> dict[str, int]:
 
 
 def _stopped_in_command(bench: Bench) -> JsonValue:
-    arena = bench.open_arena()
-    arena.exchange(_FRAMES[0], 120)
-    _leave(arena)
+    player = Player(bench, RESET_S, GRADING_S)
+    player.reset()
+    with contextlib.suppress(Exception):  # no reply is what is wanted
+        player.send('{"type": "step", "data": {"operation": "shell", "command": "sleep 50"}}', 0.3)
     return bench.container.stop(10) <= _STOP_S
-
-
-def _leave(arena: Arena) -> None:
-    try:
-        arena.exchange('{"type": "step", "data": {"operation": "shell", "command": "sleep 50"}}', 0.3)
-    except Exception:  # noqa: BLE001 - no reply is what is wanted
-        return

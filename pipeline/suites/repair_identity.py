@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from pipeline.suites.repair_spec import Facts, RepairSpec, inspect, make_scenario
 from pipeline.suites.scenario import Bench, Observation, Scenario
-from pipeline.suites.workflow_player import Player
+from pipeline.suites.workflow_player import Player, play_framework
 
 READY_S = 120
 
@@ -55,7 +55,7 @@ def _observe(spec: RepairSpec, bench: Bench, player: Player) -> Iterator[Observa
     assert isinstance(facts, dict)
     yield from facts.items()
     yield "validator", _validated(bench.validate(bench.container.url))
-    yield "client", bench.play_framework(bench.container.url)
+    yield "client", play_framework(bench)
     begun = player.reset()
     yield "task", [begun.observation.get("task_id"), begun.data.get("reward"), begun.data.get("done")]
     yield "instructions", begun.output == spec.statement

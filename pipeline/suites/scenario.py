@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Protocol
 
 from pydantic import JsonValue
 
@@ -17,8 +18,15 @@ from pipeline.model.oci import ImageConfig, Manifest
 from pipeline.ports import Arena, Container
 
 
-def _absent(url: str) -> JsonValue:
+def _absent(url: str, task_id: str | None = None) -> JsonValue:
     raise LookupError("this bench was opened without the framework's tools")
+
+
+class PlayFramework(Protocol):
+    """An episode that the framework's own client plays; an image of several tasks needs a task id."""
+
+    def __call__(self, url: str, task_id: str | None = None) -> JsonValue:
+        """Reward of the reset, output of one action, and whether the finish ended it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,7 @@ class Bench:
     manifest: Manifest
     config: ImageConfig
     validate: Callable[[str], JsonValue] = _absent
-    play_framework: Callable[[str], JsonValue] = _absent
+    play_framework: PlayFramework = _absent
     ready_s: float | None = None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from pipeline.suites.scenario import Bench, Observation, Scenario, Statement
-from pipeline.suites.workflow_player import Player
+from pipeline.suites.workflow_player import Player, play_framework
 from pipeline.suites.workflow_spec import WorkflowSpec
 
 _KNOWN = "_|HOME|LANG|LOGNAME|OLDPWD|PATH|PWD|SHELL|SHLVL|TERM|USER"
@@ -123,10 +125,13 @@ PROBES = (
 
 
 def probe_scenario(spec: WorkflowSpec) -> Scenario:
-    """All probes, each in an episode of its own."""
+    """The framework's client, then all probes, each in an episode of its own."""
+    episode: JsonValue = {"reset": 0, "output": "here\n", "done": True}
+    client = Statement("workflow.image.framework-client", "the framework's own Python client plays an episode", episode)
     statements = [Statement(f"workflow.image.{probe.name}", probe.text, probe.output) for probe in PROBES]
 
     def run(bench: Bench) -> Iterator[Observation]:
+        yield client.id, play_framework(bench, spec.cases[0].id)
         player = Player(bench, spec.reset_s, spec.grading_s)
         try:
             for number, probe in enumerate(PROBES):
@@ -135,4 +140,4 @@ def probe_scenario(spec: WorkflowSpec) -> Scenario:
         finally:
             player.close()
 
-    return Scenario("workflow.image.probes", tuple(statements), run)
+    return Scenario("workflow.image.probes", (client, *statements), run)

@@ -9,11 +9,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from pipeline.suites.scenario import Bench, Observation, Scenario, Statement
-from pipeline.suites.workflow_player import Player
+from pipeline.suites.workflow_player import Player, turned_away_code
 from pipeline.suites.workflow_spec import WorkflowSpec
 
 _ALIVE = "echo alive"
-_SECOND_CLIENTS = 5
 _FETCH = """
 import json, urllib.error, urllib.request
 def fetch(path):
@@ -113,7 +112,7 @@ def _observe(spec: WorkflowSpec, bench: Bench, player: Player) -> Iterator[Obser
     reply = player.send(_reset())
     listed = sum(known.id in reply.output for known in spec.cases)
     yield "no-task", {"kind": reply.kind, "listed": listed, "then": player.shell(_ALIVE).output}
-    yield "capacity", {"code": _second_client(bench), "then": player.shell(_ALIVE).output}
+    yield "capacity", {"code": turned_away_code(bench), "then": player.shell(_ALIVE).output}
     player.close()
     begun = player.shell("true").kind
     yield "next-client", {"reset": player.reset(case).kind, "step": begun}
@@ -132,21 +131,6 @@ def _refused(player: Player, frame: str | bytes) -> JsonValue:
         return {"kind": reply.kind, "then": player.shell(_ALIVE).output}
     except Exception as error:  # noqa: BLE001 - a lost session is the observation of this check alone
         return f"{type(error).__name__}: {error}"[:500]
-
-
-def _second_client(bench: Bench) -> JsonValue:
-    """The code of the error reply. Its socket may be closed before our frame is out: then ask again."""
-    failure = ""
-    for _ in range(_SECOND_CLIENTS):
-        arena = bench.open_arena()
-        try:
-            data = arena.exchange('{"type": "state"}', 20).get("data")
-            return data.get("code") if isinstance(data, dict) else None
-        except Exception as error:  # noqa: BLE001 - what went wrong is the observation, if it stays so
-            failure = f"{type(error).__name__}: {error}"[:500]
-        finally:
-            arena.close()
-    return failure
 
 
 def _validated(report: JsonValue) -> JsonValue:

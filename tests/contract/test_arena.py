@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import ServerConnection, serve
 
-from pipeline.adapters.arena import MAX_REPLY_BYTES, ArenaReplyError, WebSocketArena
+from pipeline.adapters.arena import MAX_REPLY_BYTES, ArenaReplyError, WebSocketArena, play_framework_episode
 from pipeline.errors import HostileInputError, ServiceError
 
 OBSERVATION = {"observation": {"output": "x"}, "reward": 0.0, "done": False}
@@ -118,3 +118,46 @@ def test_a_server_that_turns_away_is_heard() -> None:
 def test_nobody_there() -> None:
     with pytest.raises(ServiceError, match="no reply"):
         WebSocketArena("http://127.0.0.1:9").reset()
+
+
+@pytest.mark.parametrize("size_bytes", [1, 2 << 20])
+def test_the_last_words_of_a_closed_session_are_heard(size_bytes: int) -> None:
+    """The server says why and closes; the client's next frame meets a closed socket."""
+    closed = threading.Event()
+
+    def say_why_and_close(socket: ServerConnection) -> None:
+        socket.send(answer(socket.recv()))
+        socket.send(json.dumps({"type": "error", "data": {"code": "SESSION_ERROR"}}))
+        socket.close()
+        closed.set()
+
+    with served(say_why_and_close) as arena:
+        assert arena.shell("ls")["done"] is False
+        assert closed.wait(5)
+        assert arena.exchange("x" * size_bytes)["data"] == {"code": "SESSION_ERROR"}
+        with pytest.raises(ServiceError, match="closed by the server with 1000"):
+            arena.exchange("{}")
+        assert arena.shell("ls")["done"] is False
+
+
+@pytest.mark.parametrize(("task_id", "data"), [(None, {}), ("case-1", {"task_id": "case-1"})])
+def test_the_frameworks_client_plays_the_task_that_is_named(task_id: str | None, data: dict[str, str]) -> None:
+    frames: list[Any] = []
+
+    def note(socket: ServerConnection) -> None:
+        for frame in socket:
+            frames.append(json.loads(frame))
+            if frames[-1]["type"] != "close":
+                done = frames[-1]["data"].get("operation") == "finish"
+                socket.send(json.dumps({"type": "observation", "data": OBSERVATION | {"done": done}}))
+
+    with serve(note, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+            assert play_framework_episode(url, task_id) == {"reset": 0.0, "output": "x", "done": True}
+        finally:
+            server.shutdown()
+            thread.join()
+    assert frames[0] == {"type": "reset", "data": data}
