@@ -54,9 +54,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = _Parser(
-        prog="pipeline", description="Builds, publishes and re-verifies environment images."
-    )
+    parser = _Parser(prog="pipeline", description="Builds, publishes and re-verifies environment images.")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for name in VERBS:
         verb = verbs.add_parser(name)
