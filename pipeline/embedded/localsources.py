@@ -24,9 +24,7 @@ class LocalSources:
         """The task image of a repair, with its future history, into the store."""
         if image.task is None or image.task_path is None:
             raise ConfigError(f"image {image.id!r} has no task to rebuild", where="release.yaml")
-        return make_task_image(
-            image.definition, image.task, image.task_path, self.sources, store, epoch_s, self.report
-        )
+        return make_task_image(image.definition, image.task, image.task_path, self.sources, store, epoch_s, self.report)
 
     def make_wheel_layer(self, image: ImageSource, layer: Layer, store: BlobStore, epoch_s: int) -> SourceLayer:
         """A layer of hash-pinned wheels, the same digest in every image."""

@@ -78,5 +78,3 @@ class PublishedImage(Record):
     reference: str
     tag: str
     attestations: tuple[Attached, ...]
-
-

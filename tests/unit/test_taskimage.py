@@ -45,7 +45,8 @@ TASK = {
     },
     "packages": "packages.lock",
     "base_commit": "0" * 40,
-    "future": "future.txt", "reference_repair": "r.patch",
+    "future": "future.txt",
+    "reference_repair": "r.patch",
 }
 
 
