@@ -220,6 +220,18 @@ def test_bundles_are_attached_listed_and_read_back(registries: Registries) -> No
         assert referrer.predicate_type.endswith(bundle.decode()[-2])
 
 
+def test_both_ways_to_referrers_are_read_where_they_exist(registries: Registries) -> None:
+    subject = registries.push(LAYER)
+    pinned = registries.reference.with_digest(subject.digest)
+    before = registries.anonymous.fetch_referrer_ways(pinned)
+    assert (before.api or (), before.tag) == ((), None)
+    registries.attach(subject, b"{}\n")
+    after = registries.anonymous.fetch_referrer_ways(pinned)
+    listed = registries.anonymous.fetch_referrers(pinned)
+    assert len(listed) == 1
+    assert (after.api, after.tag) == ((listed, None) if before.api is not None else (None, listed))
+
+
 def test_attaching_again_changes_nothing(registries: Registries) -> None:
     subject = registries.push(LAYER)
     pinned = registries.reference.with_digest(subject.digest)

@@ -17,6 +17,7 @@ import pytest
 from pipeline.derive import statements
 from pipeline.errors import HostileInputError, IntegrityError
 from pipeline.model.attestation import CYCLONEDX_BOM, MAX_BUNDLE_BYTES, MAX_STATEMENT_BYTES, Step
+from pipeline.model.record import canonical_json
 from pipeline.ports import BundleVerifier, Signer
 from tests.fakes.private_sigstore import DIGEST, IMAGE, OTHER_DIGEST, OTHER_IMAGE, SIGN, running
 from tests.fakes.signing import ISSUER, SUBJECT, FakeSigner, FakeSigstore, FakeVerifier
@@ -110,6 +111,23 @@ def test_what_was_signed_verifies(parties: Parties) -> None:
     assert (attested.identity, attested.issuer) == (parties.subject, parties.issuer)
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", attested.signed_at)
     assert attested.bundle == bundle
+
+
+def joint_statement(*digests: str) -> bytes:
+    subjects = [{"name": "registry.test/image", "digest": {"sha256": digest[7:]}} for digest in digests]
+    return canonical_json({**json.loads(STATEMENT), "subject": subjects})
+
+
+def test_a_statement_about_several_digests_is_about_exactly_these_in_their_order(parties: Parties) -> None:
+    verifier = parties.verifier(parties.subject, parties.issuer)
+    bundle = parties.sign(joint_statement(DIGEST, OTHER_DIGEST))
+    attested = verifier.verify_joint(bundle, subject_digests=(DIGEST, OTHER_DIGEST), predicate_type=SIGN)
+    assert (attested.subject_digest, attested.bundle) == (DIGEST, bundle)
+    for others in ((DIGEST,), (OTHER_DIGEST, DIGEST), (DIGEST, OTHER_DIGEST, DIGEST), ()):
+        with pytest.raises(IntegrityError) as caught:
+            verifier.verify_joint(bundle, subject_digests=others, predicate_type=SIGN)
+        assert caught.value.where == Step.SUBJECT
+    assert parties.failed_step(bundle) == Step.SUBJECT, "it is no attestation of one of them"
 
 
 def test_the_signed_bytes_are_the_statement(parties: Parties) -> None:

@@ -12,10 +12,11 @@ from pipeline.derive.statements import load_joint_statement, load_statement
 from pipeline.errors import AccessError, IntegrityError, PipelineError, ServiceError
 from pipeline.model.attachment import PREDICATE_TYPE
 from pipeline.model.attestation import PREDICATE_TYPES
+from pipeline.model.oci import Descriptor, load_index
 from pipeline.model.record import canonical_json
 from pipeline.model.reference import Reference
 from pipeline.stages.records import has_record, load_built, load_published
-from tests.fakes.registry_content import Repository, make_image
+from tests.fakes.registry_content import Repository, make_image, make_index
 from tests.fakes.release import (
     DATE,
     REPAIR,
@@ -296,6 +297,47 @@ def test_two_attestations_of_one_kind_are_refused_and_both_named(built: TinyWorl
     with pytest.raises(IntegrityError, match="two scan attestations") as caught:
         built.publish()
     assert {first, second} <= set(caught.value.what.replace(",", " ").split())
+
+
+def keep_the_tag(world: TinyWorld) -> None:
+    """The registry was given a referrers API after this was published: the tag is still there."""
+    world.publish()
+    world.registry.referrers_api = True
+
+
+def test_referrers_that_are_the_same_both_ways_are_fine(built: TinyWorld) -> None:
+    keep_the_tag(built)
+    built.publish()
+    assert_published(built)
+
+
+def drop_one(entries: list[Descriptor]) -> list[Descriptor]:
+    return entries[1:]
+
+
+def retype_one(entries: list[Descriptor]) -> list[Descriptor]:
+    return [entries[0].model_copy(update={"artifact_type": "text/plain"}), *entries[1:]]
+
+
+def annotate_one(entries: list[Descriptor]) -> list[Descriptor]:
+    return [entries[0].model_copy(update={"annotations": {"another": "one"}}), *entries[1:]]
+
+
+def add_one(entries: list[Descriptor]) -> list[Descriptor]:
+    return [*entries, make_image().descriptor]
+
+
+@pytest.mark.parametrize("change", [drop_one, retype_one, annotate_one, add_one])
+def test_referrers_that_differ_between_api_and_tag_are_refused(
+    built: TinyWorld, change: Callable[[list[Descriptor]], list[Descriptor]]
+) -> None:
+    keep_the_tag(built)
+    held, tag = repository(built, REPAIR), digest_of_built(built, REPAIR).replace(":", "-")
+    entries = sorted(load_index(held.manifests[held.tags[tag]].raw, tag).manifests, key=lambda entry: entry.digest)
+    held.put(tag, make_index(*change(entries)))
+    different = make_image().digest if change is add_one else entries[0].digest
+    with pytest.raises(IntegrityError, match=f"the referrers API and the referrers tag differ in {different}"):
+        built.publish()
 
 
 def test_a_bundle_of_an_unknown_kind_is_left_alone(built: TinyWorld) -> None:

@@ -280,6 +280,17 @@ def test_an_attestation_of_another_image_is_refused(published: TinyWorld) -> Non
     assert Step.SUBJECT in caught.value.where
 
 
+def test_two_attestations_of_one_kind_are_refused_even_when_both_hold(published: TinyWorld) -> None:
+    payload = load_outline(bundle_of(published, "checks")).payload
+    published.sigstore.signed_at = "2026-10-12T09:00:00Z"
+    second = attach_bundle(published, REPAIR, FakeSigner(published.sigstore).sign(payload), PREDICATE_TYPES["checks"])
+    with pytest.raises(IntegrityError, match="two checks attestations on one digest") as caught:
+        published.verify()
+    assert second in caught.value.what
+    assert published.examiner.examined == []
+    assert_no_evidence(published)
+
+
 def test_an_attestation_under_the_name_of_another_kind_is_refused(published: TinyWorld) -> None:
     replace_bundle(published, "checks", bundle_of(published, "scan"))
     with pytest.raises(IntegrityError, match="the checks attestation does not verify") as caught:
