@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ OPEN_TIMEOUT_S = 10.0
 REPLY_TIMEOUT_S = 130.0
 VALIDATOR_TIMEOUT_S = 120.0
 _MAX_VALIDATOR_BYTES = 1 << 20
+# a connection that breaks reaches the caller as an error: the library need not print it as well
+_SILENT = logging.Logger("arena", logging.CRITICAL + 1)
 
 
 class ArenaReplyError(PipelineError):
@@ -107,6 +110,7 @@ class WebSocketArena:
                 max_size=MAX_REPLY_BYTES,
                 compression=None,
                 proxy=None,
+                logger=_SILENT,
             )
             self._socket = self._closing.enter_context(opening)
         return self._socket
