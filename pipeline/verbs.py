@@ -64,6 +64,7 @@ def publish(options: argparse.Namespace, settings: Settings) -> None:
     from pipeline.stages.publish import PublishPorts
     from pipeline.stages.publish import publish as run
     from pipeline.stages.records import load_built
+    from pipeline.stages.release_manifest import find_place
 
     started, world = time.monotonic(), _world(options, settings)
     with world.lock("publish"):
@@ -77,7 +78,8 @@ def publish(options: argparse.Namespace, settings: Settings) -> None:
             digest = built.manifest_digest
             lines.append(SummaryLine(record.image, digest, built.compressed_bytes, built.added_bytes, note))
     sent = f"sent {world.credentialed.sent_bytes:,} bytes to {world.plan.target.registry}"
-    print(render_summary("publish", lines, time.monotonic() - started, [sent]))
+    signed = f"signed release manifest: {find_place(world.plan)}"
+    print(render_summary("publish", lines, time.monotonic() - started, [sent, signed]))
 
 
 def verify(options: argparse.Namespace, settings: Settings) -> None:

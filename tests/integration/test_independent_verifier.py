@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from pipeline.derive import statements
+from pipeline.derive.release_manifest import Released, make_release_manifest, make_release_statement
 from pipeline.embedded.sigstore.identity import PUBLISHER
+from pipeline.model.stages import AttestationKind
 from tests.fakes.private_sigstore import IMAGE, OTHER_IMAGE, Party, running
 
 NODE = Path(__file__).parents[1] / "node"
@@ -27,6 +29,15 @@ LOCKED = ("package.json", "package-lock.json")
 STATEMENT = statements.make_sign_statement(IMAGE)
 OTHER_STATEMENT = statements.make_sign_statement(OTHER_IMAGE)
 BOM = statements.make_bom_statement(IMAGE, b'{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}')
+BUNDLES: dict[AttestationKind, str] = {"signature": "sha256:" + "ef" * 32}
+RELEASE = make_release_statement(
+    make_release_manifest(
+        "2026-10-12",
+        "local",
+        "https://github.com/example/project",
+        [Released(name, place, str(place.digest), BUNDLES) for name, place in (("a", IMAGE), ("b", OTHER_IMAGE))],
+    )
+)
 
 Results = dict[str, dict[str, Any]]
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
@@ -96,7 +107,7 @@ def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_our_bundles_verify(judge: Judge) -> None:
-    signed = {"signature": STATEMENT, "sbom": BOM, "another image": OTHER_STATEMENT}
+    signed = {"signature": STATEMENT, "sbom": BOM, "another image": OTHER_STATEMENT, "release": RELEASE}
     results = judge.judge({name: judge.party.signer().sign(statement) for name, statement in signed.items()})
     assert {name: base64.b64decode(result.get("payload", "")) for name, result in results.items()} == signed
 
