@@ -6,6 +6,7 @@ killed process left is called `.partial-*` and is removed by `remove_partials` u
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import json
@@ -24,6 +25,7 @@ from pipeline.errors import HostileInputError, LockedError, StorageError
 PARTIAL_PREFIX = ".partial-"
 _STORAGE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
 _MAX_HOLDER_BYTES = 4096
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # fcntl.h, linux/fs.h
 
 
 @contextmanager
@@ -97,7 +99,10 @@ def remove_tree(folder: Path) -> None:
 
 
 def replace_tree(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make a folder hold exactly these files (relative path -> bytes): written beside, then swapped in by rename."""
+    """Make a folder hold exactly these files (relative path -> bytes): written beside, then exchanged in one step.
+
+    At every moment the name is the old folder or the new one, whole.
+    """
     with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         fresh = folder.with_name(f"{PARTIAL_PREFIX}new-{os.getpid()}-{folder.name}")
@@ -105,11 +110,21 @@ def replace_tree(folder: Path, files: Mapping[str, bytes]) -> None:
         try:
             for path, data in sorted(files.items()):
                 write_atomic(fresh / path, data)
-            remove_tree(folder)
-            fresh.rename(folder)
-        except BaseException:
+            if folder.exists():
+                _exchange(fresh, folder)
+            else:
+                fresh.rename(folder)
+        finally:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise
+
+
+def _exchange(first: Path, second: Path) -> None:
+    # rename(2) cannot replace a folder that is not empty; renameat2(2) exchanges two names atomically
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(first), os.fsencode(second)
+    if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(second))
 
 
 def read_bytes_limited(path: Path, limit_bytes: int) -> bytes:
