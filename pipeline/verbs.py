@@ -69,7 +69,7 @@ def publish(options: argparse.Namespace, settings: Settings) -> None:
     started, world = time.monotonic(), _world(options, settings)
     with world.lock("publish"):
         world.start_services()
-        ports = PublishPorts(world.credentialed, world.signer, world.verifier, world.reporter)
+        ports = PublishPorts(world.credentialed, world.signer, world.verifier, world.reporter, world.revision)
         published = run(world.plan, world.paths, ports)
         lines = []
         for record in published:

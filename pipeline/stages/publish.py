@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.derive.release_manifest import Released
 from pipeline.derive.statements import load_statement, make_summary_statement
-from pipeline.errors import AbsentError, IntegrityError
+from pipeline.errors import AbsentError, IntegrityError, StageError
 from pipeline.files import read_bytes_limited, write_atomic
 from pipeline.layout import Layout
 from pipeline.model.attachment import make_referrer
@@ -34,6 +34,7 @@ from pipeline.stages.attestations import (
     verify_bundle,
     verify_referrer_ways,
 )
+from pipeline.stages.inputs import digest_inputs
 from pipeline.stages.journal import push_bundle_blobs, sign_once
 from pipeline.stages.records import RECORD_NAME, load_built, load_manifest, read_output
 from pipeline.stages.release_manifest import describe_release, find_place, publish_release
@@ -47,6 +48,7 @@ class PublishPorts:
     signer: Signer
     verifier: BundleVerifier
     reporter: Reporter
+    revision: str
 
 
 def publish(plan: Plan, paths: Paths, ports: PublishPorts) -> tuple[PublishedImage, ...]:
@@ -61,8 +63,9 @@ def publish(plan: Plan, paths: Paths, ports: PublishPorts) -> tuple[PublishedIma
 
 def publish_image(plan: Plan, image: PlannedImage, paths: Paths, ports: PublishPorts) -> PublishedImage:
     """Publish one image; IntegrityError when its dated tag already names another digest."""
-    # 1. What was built, with every digest recomputed.
+    # 1. What was built, with every digest recomputed, from the sources as they are now.
     built, layout = load_built(paths, image.id)
+    _require_fresh(plan, image, built, paths, ports.revision)
     manifest = load_manifest(layout, built.manifest_digest, built.manifest_media_type)
     pinned = image.repository.with_digest(built.manifest_digest)
 
@@ -95,6 +98,16 @@ def publish_image(plan: Plan, image: PlannedImage, paths: Paths, ports: PublishP
     )
     write_atomic(paths.published(image.id) / RECORD_NAME, record.to_bytes())
     return record
+
+
+def _require_fresh(plan: Plan, image: PlannedImage, built: BuiltImage, paths: Paths, revision: str) -> None:
+    below = load_built(paths, image.base)[0].manifest_digest if image.base_kind == "image" else None
+    if digest_inputs(plan, image, below, revision) != built.inputs:
+        raise StageError(
+            "the sources, the base or the commit have changed since this was built",
+            where=str(paths.built(image.id) / RECORD_NAME),
+            remedy="run: nox -s build",
+        )
 
 
 def _released(plan: Plan, record: PublishedImage) -> Released:

@@ -288,7 +288,7 @@ class TinyWorld:
     def publish(self, *images: str) -> tuple[PublishedImage, ...]:
         """The stage, as a fresh process with a client of its own; of all images, or of those named."""
         self.publisher = self.make_publisher()
-        ports = PublishPorts(self.publisher, self.signer, self.verifier, self.reporter)
+        ports = PublishPorts(self.publisher, self.signer, self.verifier, self.reporter, self.revision)
         plan = self.plan
         if images:
             return tuple(publish_image(plan, plan.image(image), self.paths, ports) for image in images)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.derive.statements import load_joint_statement, load_statement
-from pipeline.errors import AccessError, IntegrityError, PipelineError, ServiceError
+from pipeline.errors import AccessError, IntegrityError, PipelineError, ServiceError, StageError
 from pipeline.model.attachment import PREDICATE_TYPE
 from pipeline.model.attestation import PREDICATE_TYPES
 from pipeline.model.oci import Descriptor, load_index
@@ -25,6 +25,7 @@ from tests.fakes.release import (
     TinyWorld,
     attach_bundle,
     copy_world,
+    edit_yaml,
     snapshot,
     without_registry,
 )
@@ -362,3 +363,17 @@ def test_an_attestation_that_somebody_else_signed_is_no_reason_to_skip_ours(buil
         built.publish()
     assert forged in caught.value.where
     assert_untouched(built)
+
+
+def test_what_was_built_from_other_sources_is_not_published(built: TinyWorld) -> None:
+    edit_yaml(built.root / "images" / "repair" / "image.yaml", lambda value: value.update(title="Another"))
+    with pytest.raises(StageError, match="have changed since this was built") as caught:
+        built.publish()
+    assert "nox -s build" in str(caught.value)
+    assert built.registry.operations == []
+
+
+def test_what_another_commit_built_is_not_published(built: TinyWorld) -> None:
+    built.revision = "f" * 40
+    with pytest.raises(StageError, match="have changed since this was built"):
+        built.publish()
