@@ -10,9 +10,10 @@ from collections.abc import Callable
 from functools import cached_property
 
 from arena.agent import Agent
+from arena.identity import as_user
 from arena.ipc import clear_keyrings, remove_system_v
 from arena.places import Place, Writable, find_writable, seal
-from arena.processes import Reaper, as_user, kill_all
+from arena.processes import Reaper, kill_all
 from arena.remove import clear_attributes, remove
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -17,16 +17,14 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from arena.failures import InfrastructureError
+from arena.identity import as_user
 
 MAX_PROCESSES = 4096
 MAX_FILE_BYTES = 10 << 30
 
-# linux/amd64 system call numbers; glibc's wrapper would change the ids of all threads.
-_SYS_SETRESUID = 117
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
@@ -81,6 +79,8 @@ class Reaper:
 def kill_all(uid: int, reaper: Reaper, timeout_s: float = 10) -> None:
     """Kill and collect every process of `uid`; InfrastructureError if one is still there after `timeout_s`."""
     deadline, pause_s = time.monotonic() + timeout_s, 0.0002
+    # Zombies can be signalled, too: without them there is mostly nobody, and no need to look.
+    reaper.reap()
     while _signal_all(uid):
         reaper.reap()
         if not living(uid):
@@ -89,7 +89,6 @@ def kill_all(uid: int, reaper: Reaper, timeout_s: float = 10) -> None:
             raise InfrastructureError(f"processes of UID {uid} survive: {living(uid)[:10]}")
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.02)
-    reaper.reap()
 
 
 def living(uid: int) -> list[int]:
@@ -105,26 +104,6 @@ def _signal_all(uid: int) -> bool:
         except ProcessLookupError:
             return False
     return True
-
-
-@contextlib.contextmanager
-def as_user(uid: int) -> Iterator[None]:
-    """Run the block with real and effective UID `uid`, in this thread only; the saved UID stays 0 for the way back."""
-    if uid <= 0:
-        raise InfrastructureError("refusing to act as root")
-    _setresuid(uid, uid, 0)
-    try:
-        # A kill(-1) with the wrong identity would end the machine: check, do not trust.
-        if (os.getuid(), os.geteuid()) != (uid, uid):
-            raise InfrastructureError("could not take the agent's UID")
-        yield
-    finally:
-        _setresuid(0, 0, 0)
-
-
-def _setresuid(real: int, effective: int, saved: int) -> None:
-    if _libc.syscall(ctypes.c_long(_SYS_SETRESUID), real, effective, saved) != 0:
-        raise InfrastructureError(f"setresuid failed: {os.strerror(ctypes.get_errno())}")
 
 
 def _uids(pid: str) -> frozenset[int]:

@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import select
-import subprocess
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from arena.agent import Agent
 from arena.failures import InfrastructureError, RequestError
+from arena.identity import as_user, run_apart
 from arena.output import Tail
 from arena.processes import Reaper, kill_all
 
@@ -29,6 +30,7 @@ _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 18
 _TICK_S = 0.25
 _DISK_FLOOR_BYTES = 256 << 20
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 @dataclass(frozen=True)
@@ -73,16 +75,10 @@ class ShellRunner:
         timeout_s: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        keep_fds: tuple[int, ...] = (),
     ) -> ShellResult:
         """Run argv as the agent; InfrastructureError when it cannot be started or the client went away meanwhile."""
         environment = self.agent.environment() | dict(variables or {})
-        with self._started(argv, environment, stdin, keep_fds) as running:
-            end = self._watch(running, time.monotonic() + timeout_s)
-            self.kill_all()
-            self._collect(running)
-            exit_code = self.reaper.take(running.pid)
-            return _result(running.tail, exit_code, end, timeout_s)
+        return run_apart(lambda: self._execute(argv, environment, stdin, timeout_s))
 
     def abort(self) -> None:
         """End the running command, and every later one until `rearm`."""
@@ -101,10 +97,18 @@ class ShellRunner:
         """Give back the descriptor that `abort` uses."""
         os.close(self._abort)
 
+    def _execute(
+        self, argv: Sequence[str], environment: Mapping[str, str], stdin: bytes, timeout_s: float
+    ) -> ShellResult:
+        with self._started(argv, environment, stdin) as running:
+            end = self._watch(running, time.monotonic() + timeout_s)
+            self.kill_all()
+            self._collect(running)
+            exit_code = self.reaper.take(running.pid)
+            return _result(running.tail, exit_code, end, timeout_s)
+
     @contextlib.contextmanager
-    def _started(
-        self, argv: Sequence[str], environment: Mapping[str, str], stdin: bytes, keep_fds: tuple[int, ...]
-    ) -> Iterator[_Run]:
+    def _started(self, argv: Sequence[str], environment: Mapping[str, str], stdin: bytes) -> Iterator[_Run]:
         with contextlib.ExitStack() as stack:
             source = _stdin(stdin)
             stack.callback(os.close, source)
@@ -113,31 +117,29 @@ class ShellRunner:
             try:
                 fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
                 os.set_blocking(reading, False)
-                pid, pidfd = self._spawn(argv, environment, source, writing, keep_fds)
+                pid, pidfd = self._spawn(argv, environment, source, writing)
             finally:
                 os.close(writing)
             stack.callback(os.close, pidfd)
             yield _Run(pid, pidfd, reading)
 
-    def _spawn(
-        self, argv: Sequence[str], environment: Mapping[str, str], stdin: int, output: int, keep_fds: tuple[int, ...]
-    ) -> tuple[int, int]:
-        agent = self.agent
+    def _spawn(self, argv: Sequence[str], environment: Mapping[str, str], stdin: int, output: int) -> tuple[int, int]:
+        """A process of this thread's identity: unlike a fork it needs no copy of the server's page tables."""
+        targets = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate((stdin, output, output))]
         with self.reaper.lock:
             try:
-                process = subprocess.Popen(
-                    list(argv), cwd=self.cwd, env=dict(environment), stdin=stdin, stdout=output, stderr=output,
-                    user=agent.uid, group=agent.gid, extra_groups=[], umask=0o022, start_new_session=True,
-                    pass_fds=keep_fds,
-                )  # fmt: skip
+                with _inside(self.cwd), as_user(self.agent.uid, self.agent.gid):
+                    pid = os.posix_spawn(
+                        argv[0], argv, environment, file_actions=targets, setsid=True, setsigmask=(),
+                        setsigdef=_IGNORED_BY_PYTHON,
+                    )  # fmt: skip
             except OSError as error:
                 raise InfrastructureError(f"could not start a command: {error}") from error
-            self.reaper.expect(process.pid)
-            # The reaper collects it, not Popen; until the lock is free its PID cannot be another's.
-            process.returncode = 0
+            # Until the lock is free nobody collects it, so its PID cannot be another's.
+            self.reaper.expect(pid)
             with contextlib.suppress(OSError):
-                Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000")
-            return process.pid, os.pidfd_open(process.pid)
+                Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+            return pid, os.pidfd_open(pid)
 
     def _watch(self, running: _Run, deadline: float) -> str:
         """Read output until the process ends; returns how it ended: `exit`, `timeout`, `disk` or `abort`."""
@@ -167,6 +169,18 @@ class ShellRunner:
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(running.pipe, _CHUNK_BYTES):
                 running.tail.add(chunk)
+
+
+@contextlib.contextmanager
+def _inside(directory: str) -> Iterator[None]:
+    """The server's working directory, for the moment in which a process inherits it; the server uses absolute paths."""
+    before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.chdir(directory)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
 
 
 def _read(running: _Run) -> bool:

@@ -12,8 +12,9 @@ import pytest
 from arena import ipc
 from arena.agent import Agent
 from arena.cleanup import Cleanup
+from arena.identity import as_user
 from arena.places import find_writable
-from arena.processes import Reaper, as_user
+from arena.processes import Reaper
 from arena.remove import remove, remove_children
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from arena.agent import Agent
 from arena.failures import InfrastructureError, RequestError
+from arena.identity import as_user, run_apart
 from arena.processes import Reaper, kill_all, living
 from arena.shell import TIMED_OUT, ShellRunner
 
@@ -128,3 +130,28 @@ def test_the_server_is_root_again_after_killing(agent: Agent) -> None:
     with Path("/proc/self/status").open() as status:
         uids = next(line for line in status if line.startswith("Uid:"))
     assert uids.split()[1:] == ["0"] * 4
+
+
+def test_what_is_done_to_the_thread_that_acts_as_the_agent_goes_no_further(runner: ShellRunner, agent: Agent) -> None:
+    """A process of the agent may signal a thread that has its UID, and make it slow."""
+    received: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+
+    def suffer() -> None:
+        with as_user(agent.uid, agent.gid):
+            os.setpriority(os.PRIO_PROCESS, 0, 19)
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+    try:
+        run_apart(suffer)
+        assert runner.run("cut -d ' ' -f 19 /proc/self/stat; grep SigBlk /proc/self/status").output.split() == [
+            "0", "SigBlk:", "0" * 16,
+        ]  # fmt: skip
+        assert received == []
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_what_fails_apart_is_raised() -> None:
+    with pytest.raises(InfrastructureError, match="as root"):
+        run_apart(lambda: as_user(0).__enter__())
