@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
+
+from arena.requests import AsgiApp, Message, Receive, Send, serve_request
 
 MAX_FRAME_BYTES = 1 << 20
 _MAX_WAITING_FRAMES = 64
 _MESSAGE_TYPES = frozenset({"reset", "step", "state", "close", "mcp"})
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class FrameGuard:
@@ -29,9 +26,9 @@ class FrameGuard:
         self._app, self._on_disconnect = app, on_disconnect
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass HTTP through; guard WebSocket frames."""
-        if scope["type"] != "websocket":
-            await self._app(scope, receive, send)
+        """Guard requests and WebSocket frames."""
+        if scope["type"] == "http":
+            await serve_request(self._app, scope, receive, send)
             return
         await _Session(self._app, self._on_disconnect).run(scope, receive, send)
 
@@ -78,7 +75,7 @@ class _Session:
                 self._drop_frames()
                 self._waiting.put_nowait({"type": "websocket.disconnect", "code": message.get("code", 1008)})
                 return
-            self._waiting.put_nowait(message)
+            self._waiting.put_nowait(_bounded(message))
 
     def _drop_frames(self) -> None:
         """Nobody waits for answers any more; only a handshake that the framework has not seen stays."""
@@ -93,6 +90,12 @@ class _Session:
         if self._asked > 1:
             self._asked = 0
             self._on_disconnect()
+
+
+def _bounded(message: Message) -> Message:
+    """Of a frame that will be refused only as much as it takes to see why: many may wait."""
+    text = message.get("text")
+    return message if text is None or len(text) <= MAX_FRAME_BYTES else {**message, "text": text[: MAX_FRAME_BYTES + 1]}
 
 
 def _problem(message: Message) -> tuple[str, str] | None:

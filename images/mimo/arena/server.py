@@ -12,12 +12,15 @@ from typing import Any
 import uvicorn
 from openenv.core.env_server.http_server import create_app
 
+from arena.connections import Connection, Socket
 from arena.episode import Arena, ArenaEnvironment
 from arena.frames import FrameGuard
 from arena.models import ShellAction, ShellObservation
 
 SHUTDOWN_S = 1.0
 _SOCKET_LIMIT_BYTES = 16 << 20
+# Accepted at once, before a limit on connections is looked at.
+_BACKLOG = 128
 
 
 class _Server(uvicorn.Server):
@@ -41,9 +44,10 @@ def serve(arena: Arena, name: str, port: int = 8000, host: str = "0.0.0.0") -> N
         host=host,
         port=port,
         loop="asyncio",
-        http="h11",
-        ws="websockets-sansio",
+        http=Connection,
+        ws=Socket,
         lifespan="off",
+        backlog=_BACKLOG,
         log_level="critical",
         access_log=False,
         ws_max_size=_SOCKET_LIMIT_BYTES,

@@ -130,7 +130,7 @@ class ShellRunner:
             try:
                 with _inside(self.cwd), as_user(self.agent.uid, self.agent.gid):
                     pid = os.posix_spawn(
-                        argv[0], argv, environment, file_actions=targets, setsid=True, setsigmask=(),
+                        argv[0], list(argv), environment, file_actions=targets, setsid=True, setsigmask=(),
                         setsigdef=_IGNORED_BY_PYTHON,
                     )  # fmt: skip
             except OSError as error:
