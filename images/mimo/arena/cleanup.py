@@ -1,7 +1,5 @@
 """Everything an agent could have left outside its workspace, undone: processes, places, and kernel objects."""
 
-# Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH208
 from __future__ import annotations
 
 import os
@@ -14,7 +12,7 @@ from arena.identity import as_user
 from arena.ipc import clear_keyrings, remove_system_v
 from arena.places import Place, Writable, find_writable, seal
 from arena.processes import Reaper, kill_all
-from arena.remove import clear_attributes, remove
+from arena.remove import clear_attributes, names_in, remove
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -61,7 +59,7 @@ class Cleanup:
             return
         try:
             sticky = place.mode & stat.S_ISVTX
-            for name in os.listdir(directory_fd):
+            for name in names_in(directory_fd):
                 if not (sticky and self._is_roots(name, directory_fd)):
                     remove(name, directory_fd)
             self._restore_place(place, directory_fd)
@@ -69,13 +67,14 @@ class Cleanup:
             os.close(directory_fd)
 
     def _is_roots(self, name: str, directory_fd: int) -> bool:
-        return os.stat(name, dir_fd=directory_fd, follow_symlinks=False).st_uid == 0
+        state = os.stat(name, dir_fd=directory_fd, follow_symlinks=False)
+        # A file with a second name may be a link that the agent made: some kernels let it.
+        return state.st_uid == 0 and (stat.S_ISDIR(state.st_mode) or state.st_nlink == 1)
 
     def _restore_place(self, place: Place, directory_fd: int) -> None:
-        """The agent's own directories get their mode back and lose their attributes."""
-        state = os.fstat(directory_fd)
-        if state.st_uid != self.agent.uid:
-            return
-        clear_attributes(directory_fd)
-        os.fchown(directory_fd, self.agent.uid, self.agent.gid)
-        os.fchmod(directory_fd, place.mode)
+        """Its times tell nothing; the agent's own directories get their mode back and lose their attributes."""
+        if os.fstat(directory_fd).st_uid == self.agent.uid:
+            clear_attributes(directory_fd)
+            os.fchown(directory_fd, self.agent.uid, self.agent.gid)
+            os.fchmod(directory_fd, place.mode)
+        os.utime(directory_fd, ns=(place.mtime_ns, place.mtime_ns))

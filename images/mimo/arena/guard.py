@@ -14,7 +14,7 @@ import stat
 import sys
 from collections.abc import Iterable
 
-from arena.remove import remove
+from arena.remove import names_in, remove
 from arena.snapshot import ROOT
 from arena.tree import Workspace
 
@@ -55,7 +55,7 @@ class _Sweep:
         """Judge every entry below `path`."""
         directory_fd = self._workspace.open_directory(path)
         try:
-            for name in os.listdir(directory_fd):  # noqa: PTH208 - a descriptor
+            for name in names_in(directory_fd):
                 self._entry(directory_fd, path, name, names)
         finally:
             os.close(directory_fd)
@@ -83,7 +83,7 @@ class _Sweep:
             return stat.S_ISLNK(mode) or name.endswith((".py", ".pyc", ".so"))
         child_fd = os.open(name, _DIRECTORY, dir_fd=directory_fd)
         try:
-            return any(child.startswith("__init__.") for child in os.listdir(child_fd))  # noqa: PTH208 - a descriptor
+            return any(child.startswith("__init__.") for child in names_in(child_fd))
         finally:
             os.close(child_fd)
 

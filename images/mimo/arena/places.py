@@ -22,10 +22,11 @@ _NOT_STORAGE = frozenset({"proc", "sysfs", "cgroup", "cgroup2", "devpts", "secur
 
 @dataclass(frozen=True)
 class Place:
-    """A directory that the agent can write, and its mode when the server started."""
+    """A directory that the agent can write, its mode and its time of change when the server started."""
 
     path: str
     mode: int
+    mtime_ns: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def find_writable(root: str, agent: Agent, skip: frozenset[str] = frozenset()) -
         if inside and state.st_uid != 0:
             continue
         if stat.S_ISDIR(state.st_mode):
-            places.append(Place(path, stat.S_IMODE(state.st_mode)))
+            places.append(Place(path, stat.S_IMODE(state.st_mode), state.st_mtime_ns))
         elif stat.S_ISREG(state.st_mode):
             loose_files.append(path)
     return Writable(tuple(sorted(places, key=lambda place: place.path)), tuple(sorted(loose_files)))

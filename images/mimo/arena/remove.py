@@ -4,8 +4,6 @@ A tree deeper than DEPTH levels is unrolled: the directory at that level moves u
 Only directories that came with the image cannot be moved (overlay file systems refuse), and those are never deep.
 """
 
-# Descriptors and exact names, which pathlib does not have.
-# ruff: noqa: PTH208
 from __future__ import annotations
 
 import array
@@ -14,6 +12,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 
 DEPTH = 32
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -22,6 +21,13 @@ _AGENT_ATTRIBUTES = ("user.", "system.posix_acl_")
 _GET_FLAGS = 0x80086601
 _SET_FLAGS = 0x40086602
 _AGENT_FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x10000 | 0x20000
+
+
+def names_in(directory_fd: int) -> Iterator[str]:
+    """The names in a directory, read as they are asked for: there may be millions, and each may be removed at once."""
+    with os.scandir(directory_fd) as entries:
+        for entry in entries:
+            yield entry.name
 
 
 def remove(name: str, parent_fd: int) -> None:
@@ -35,7 +41,7 @@ def remove(name: str, parent_fd: int) -> None:
 
 def remove_children(directory_fd: int, keep: frozenset[str] = frozenset()) -> None:
     """Remove everything in a directory except names in `keep`."""
-    for name in os.listdir(directory_fd):
+    for name in names_in(directory_fd):
         if name not in keep:
             remove(name, directory_fd)
 
@@ -60,7 +66,7 @@ def _remove_one(name: str, parent_fd: int, top_fd: int, depth: int, pending: lis
         return
     directory_fd = os.open(name, _DIRECTORY, dir_fd=parent_fd)
     try:
-        for child in os.listdir(directory_fd):
+        for child in names_in(directory_fd):
             if depth > 0 or not _moved_up(child, directory_fd, top_fd, pending):
                 _remove_one(child, directory_fd, top_fd, depth - 1, pending)
     finally:

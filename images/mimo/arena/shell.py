@@ -20,6 +20,7 @@ from pathlib import Path
 from arena.agent import Agent
 from arena.failures import InfrastructureError, RequestError
 from arena.identity import as_user, run_apart
+from arena.ipc import owned, remove_system_v
 from arena.output import Tail
 from arena.processes import Reaper, kill_all
 
@@ -90,8 +91,11 @@ class ShellRunner:
             os.eventfd_read(self._abort)
 
     def kill_all(self) -> None:
-        """Kill and collect every process of the agent."""
+        """Kill and collect every process of the agent, and free shared memory, which would outlive them."""
         kill_all(self.agent.uid, self.reaper)
+        if owned("shm", self.agent.uid):
+            with as_user(self.agent.uid):
+                remove_system_v(self.agent.uid)
 
     def close(self) -> None:
         """Give back the descriptor that `abort` uses."""

@@ -9,6 +9,7 @@ write, and no command starts within the clock tick of the table. Without a trust
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -16,7 +17,7 @@ from collections.abc import Mapping
 
 from arena.agent import Agent
 from arena.changetimes import keeps_change_times
-from arena.remove import clear_attributes, remove
+from arena.remove import clear_attributes, names_in, remove, remove_children
 from arena.snapshot import ROOT, Entry, Snapshot
 
 Row = tuple[int, ...]
@@ -25,6 +26,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _COMPARE_BYTES = 1 << 20
 _LONGEST_TICK_S = 0.05
+_MAX_NOTED = 10_000
 
 
 class Workspace:
@@ -39,19 +41,31 @@ class Workspace:
     def restore(self) -> None:
         """Make it equal to the snapshot. No process of the agent may be alive.
 
-        `restored` then names what was put back or removed.
+        `restored` then names what was put back or removed, up to a limit.
         """
         if self._keeps_change_times is None:
             self._keeps_change_times = keeps_change_times(self.path)
         known = self._table if self._keeps_change_times else {}
         self._table = {}
-        walk = _Restore(self.snapshot, self._agent, known)
         directory_fd = os.open(self.path, _DIRECTORY)
         try:
-            walk.directory(directory_fd, ROOT)
+            walk = self._walk(directory_fd, known)
         finally:
             os.close(directory_fd)
         self._table, self.restored = walk.table, tuple(walk.restored)
+
+    def _walk(self, directory_fd: int, known: Mapping[str, Row]) -> _Restore:
+        try:
+            walk = _Restore(self.snapshot, self._agent, known)
+            walk.directory(directory_fd, ROOT)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            # What fills the disk lies where the walk has not been. The snapshot alone has room.
+            remove_children(directory_fd)
+            walk = _Restore(self.snapshot, self._agent, {})
+            walk.directory(directory_fd, ROOT)
+        return walk
 
     def restore_below(self, path: str) -> None:
         """Restore one path of the snapshot and all below it, or remove it when the snapshot lacks it.
@@ -108,19 +122,16 @@ class _Restore:
         """Restore an open directory and all below it, then note its row."""
         entry, names = self._snapshot.entries[path], self._snapshot.names[path]
         before = os.fstat(directory_fd)
-        if self._known.get(path) != row_of(before):
+        known = self._known.get(path)
+        if known is None or known[:_ATIME] != row_of(before)[:_ATIME]:
             self._own(directory_fd, entry)
-            for name in os.listdir(directory_fd):
+            for name in names_in(directory_fd):
                 if name not in names:
                     remove(name, directory_fd)
-                    self.restored.append(_join(path, name))
+                    self._note(_join(path, name))
         for name in sorted(names):
             self.child(directory_fd, name, _join(path, name))
-        after = os.fstat(directory_fd)
-        if after.st_mtime_ns != entry.mtime_ns and path != ROOT:
-            os.utime(directory_fd, ns=(entry.mtime_ns, entry.mtime_ns))
-            after = os.fstat(directory_fd)
-        self.table[path] = row_of(after)
+        self.table[path] = self._timed(directory_fd, known, None if path == ROOT else entry.mtime_ns)
 
     def child(self, directory_fd: int, name: str, path: str) -> None:
         """Restore one entry of an open directory, and all below it."""
@@ -128,16 +139,34 @@ class _Restore:
         if entry.kind == "dir":
             self._child_directory(directory_fd, name, path, state)
         elif state is not None and self._is_same(directory_fd, name, path, entry, state):
-            self.table[path] = row_of(state)
+            self.table[path] = self._unread(directory_fd, name, path, state)
         else:
             self._replace(directory_fd, name, path, entry, state)
+
+    def _timed(self, directory_fd: int, known: Row | None, mtime_ns: int | None) -> Row:
+        """The row of a directory with the times that it had; the snapshot does not know when the top one changed."""
+        row = row_of(os.fstat(directory_fd))
+        _, mtime_known_ns, atime_ns = (known or row)[_CTIME:]
+        wanted = (atime_ns, mtime_known_ns if mtime_ns is None else mtime_ns)
+        if (row[_ATIME], row[_MTIME]) == wanted:
+            return row
+        os.utime(directory_fd, ns=wanted)
+        return row_of(os.fstat(directory_fd))
+
+    def _unread(self, directory_fd: int, name: str, path: str, state: os.stat_result) -> Row:
+        """The row of an untouched path, whose time of access does not tell who read it."""
+        known, row = self._known.get(path), row_of(state)
+        if known is None or known[_ATIME] == row[_ATIME]:
+            return row
+        os.utime(name, ns=(known[_ATIME], state.st_mtime_ns), dir_fd=directory_fd, follow_symlinks=False)
+        return row_of(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
 
     def _child_directory(self, parent_fd: int, name: str, path: str, state: os.stat_result | None) -> None:
         if state is None or not stat.S_ISDIR(state.st_mode):
             if state is not None:
                 remove(name, parent_fd)
             os.mkdir(name, 0o700, dir_fd=parent_fd)
-            self.restored.append(path)
+            self._note(path)
         directory_fd = os.open(name, _DIRECTORY, dir_fd=parent_fd)
         try:
             self.directory(directory_fd, path)
@@ -147,7 +176,7 @@ class _Restore:
     def _is_same(self, directory_fd: int, name: str, path: str, entry: Entry, state: os.stat_result) -> bool:
         known = self._known.get(path)
         if known is not None:
-            return known == row_of(state)
+            return known[:_ATIME] == row_of(state)[:_ATIME]
         if not self._looks_same(entry, state):
             return False
         if entry.kind == "symlink":
@@ -188,7 +217,7 @@ class _Restore:
             self.table[path] = row_of(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
         else:
             self.table[path] = self._write(directory_fd, name, entry)
-        self.restored.append(path)
+        self._note(path)
 
     def _write(self, directory_fd: int, name: str, entry: Entry) -> Row:
         file_fd = os.open(name, _CREATE, 0o600, dir_fd=directory_fd)
@@ -206,6 +235,10 @@ class _Restore:
         finally:
             os.close(file_fd)
 
+    def _note(self, path: str) -> None:
+        if len(self.restored) < _MAX_NOTED:
+            self.restored.append(path)
+
     def _own(self, directory_fd: int, entry: Entry) -> None:
         # Attributes first: a default access list would be inherited by what is made below.
         clear_attributes(directory_fd)
@@ -213,15 +246,15 @@ class _Restore:
         os.fchmod(directory_fd, entry.mode)
 
 
-_CTIME = 7
+_CTIME, _MTIME, _ATIME = 7, 8, 9
 _COARSE_CLOCK = 5
 
 
 def row_of(state: os.stat_result) -> Row:
-    """What the kernel says of an inode; all but the access time."""
+    """What the kernel says of an inode. Only the last one, the time of access, may differ while nothing changed."""
     return (
         state.st_dev, state.st_ino, state.st_mode, state.st_uid, state.st_gid, state.st_nlink, state.st_size,
-        state.st_ctime_ns, state.st_mtime_ns,
+        state.st_ctime_ns, state.st_mtime_ns, state.st_atime_ns,
     )  # fmt: skip
 
 

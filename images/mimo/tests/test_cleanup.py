@@ -74,6 +74,17 @@ def test_wipes_places_and_keeps_what_is_roots(root: Path, cleanup: Cleanup, agen
     assert (root / "etc/fine").exists()
 
 
+def test_an_emptied_place_does_not_tell_that_it_was_used(root: Path, cleanup: Cleanup, agent: Agent) -> None:
+    """Neither by its times nor by another name of a file that root owns, where the kernel lets an agent make one."""
+    before = [(Path(place.path), Path(place.path).stat().st_mtime_ns) for place in cleanup.places]
+    (root / "tmp/kept-file").touch()
+    os.link(root / "etc/fine", root / "tmp/message")
+    (root / "home/agent/x").touch()
+    cleanup.run()
+    assert sorted(path.name for path in (root / "tmp").iterdir()) == ["kept", "kept-file"]
+    assert [(path, path.stat().st_mtime_ns) for path, _ in before] == before
+
+
 def test_wipe_home_leaves_other_places(root: Path, agent: Agent) -> None:
     home = Agent(agent.uid, agent.gid, agent.name, str(root / "home/agent"))
     (root / "tmp/f").touch()

@@ -12,6 +12,7 @@ import pytest
 from arena.agent import Agent
 from arena.failures import InfrastructureError, RequestError
 from arena.identity import as_user, run_apart
+from arena.ipc import owned
 from arena.processes import Reaper, kill_all, living
 from arena.shell import TIMED_OUT, ShellRunner
 
@@ -130,6 +131,12 @@ def test_the_server_is_root_again_after_killing(agent: Agent) -> None:
     with Path("/proc/self/status").open() as status:
         uids = next(line for line in status if line.startswith("Uid:"))
     assert uids.split()[1:] == ["0"] * 4
+
+
+def test_no_shared_memory_outlives_its_command(runner: ShellRunner, agent: Agent) -> None:
+    program = "import ctypes; print(ctypes.CDLL(None).shmget(0, 1 << 20, 0o1600))"
+    assert int(runner.run(f"/usr/bin/python3 -c '{program}'").output) >= 0
+    assert owned("shm", agent.uid) == []
 
 
 def test_what_is_done_to_the_thread_that_acts_as_the_agent_goes_no_further(runner: ShellRunner, agent: Agent) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import shutil
@@ -199,6 +200,42 @@ def test_only_what_changed_is_put_back(ready: Workspace, workspace: Path) -> Non
     ready.restore()
     assert sorted(ready.restored) == ["added", "src/b.py"]
     assert (workspace / "src" / "a.py").stat().st_ino == inode
+
+
+def test_what_was_read_and_when_is_not_to_be_seen(ready: Workspace, workspace: Path) -> None:
+    paths = [workspace / "src" / "a.py", workspace / "link", workspace / "src"]
+    for path in paths[:2]:
+        path.unlink()
+    ready.restore()
+    before = [path.lstat().st_atime_ns for path in paths]
+    wanted = workspace.stat()
+    paths[0].read_text()
+    paths[1].readlink()
+    list(paths[2].iterdir())
+    (workspace / "added").touch()
+    assert [path.lstat().st_atime_ns for path in paths] != before
+    ready.restore()
+    assert [path.lstat().st_atime_ns for path in paths] == before
+    assert (workspace.stat().st_mtime_ns, workspace.stat().st_atime_ns) == (wanted.st_mtime_ns, wanted.st_atime_ns)
+    assert ready.restored == ("added",)
+
+
+def test_a_full_disk_holds_no_restore_back(ready: Workspace, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fills it lies behind the first path that must be written."""
+    before = state_of(workspace)
+    filler, send = workspace / "src" / "deep" / "filler", os.sendfile
+
+    def send_to_a_disk(*arguments: int) -> int:
+        if filler.exists():
+            raise OSError(errno.ENOSPC, "full")
+        return send(*arguments)
+
+    monkeypatch.setattr(os, "sendfile", send_to_a_disk)
+    filler.touch()
+    (workspace / ".git" / "HEAD").write_text("evil")
+    ready.restore()
+    after = state_of(workspace)
+    assert {path: row[:3] for path, row in after.items()} == {path: row[:3] for path, row in before.items()}
 
 
 def test_a_write_right_after_the_reset_is_not_missed(ready: Workspace, workspace: Path) -> None:
