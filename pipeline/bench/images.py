@@ -24,6 +24,16 @@ if TYPE_CHECKING:
 
 RUNS = 50
 SESSIONS = 1000
+AGENT = "2000:2000"
+_REPEAT = """
+import json, subprocess, sys, time
+samples = []
+for _ in range(int(sys.argv[1])):
+    started = time.perf_counter()
+    subprocess.run(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    samples.append(time.perf_counter() - started)
+print(json.dumps(samples))
+"""
 # three changed files, two new ones, one gone: what an agent does between two resets, in tracked files of any repository
 SMALL_EDITS = """
 set -e
@@ -55,8 +65,11 @@ def _measure_pyromat(world: World, image: PlannedImage) -> Iterator[Figure]:
             with world.reporter.step("reset and shell"):
                 yield _reset("reset-pyromat", arena)
                 samples = time_runs(lambda: arena.shell("true"), RUNS)
-                echo = time_runs(lambda: arena.exchange('{"type": "state"}'), RUNS)
-                beside = f"a `state` request, the protocol alone: {_median_ms(echo)}"
+                state = _median_ms(time_runs(lambda: arena.exchange('{"type": "state"}'), RUNS))
+                alone = _inside(container, ["/bin/bash", "-c", "true"], RUNS)
+                beside = (
+                    f"`bash -c true` started by a small process in the container {alone}, a `state` request {state}"
+                )
                 yield _figure("shell-true", samples, reference=beside)
             with world.reporter.step("finish"):
                 yield from _finish(arena, image, container)
@@ -98,7 +111,7 @@ def _reset(name: str, arena: WebSocketArena) -> Figure:
 
 
 def _finish(arena: WebSocketArena, image: PlannedImage, container: Container) -> Iterator[Figure]:
-    repair = _repair_command(image)
+    repair, record = _repair_command(image), _read_record(image)
     unsolved = time_runs(arena.finish, RUNS, arena.reset)
 
     def solve() -> None:
@@ -109,8 +122,8 @@ def _finish(arena: WebSocketArena, image: PlannedImage, container: Container) ->
     solved = time_runs(lambda: rewards.add(arena.finish().get("reward")), RUNS, solve)
     if rewards != {1.0}:
         raise PipelineError(f"a solved task scored {rewards}", where=image.id, remedy="run: nox -s verify")
-    start = time_runs(lambda: container.exec(["/usr/bin/python3", "-c", "pass"]), 10)
-    beside = f"starting Python in the container by `docker exec`: {_median_ms(start)}"
+    alone = _inside(container, ["/bin/bash", "-c", f"cd {record['cwd']}; {record['test_command']}"], 10)
+    beside = f"the test command in the container, without the hidden tests: {alone}"
     yield _figure("finish-unsolved", unsolved, reference=beside)
     yield _figure("finish-solved", solved, reference=beside)
 
@@ -120,6 +133,24 @@ def _repair_command(image: PlannedImage) -> str:
     path = image.source.definition_path / image.source.task.reference_repair
     text = read_bytes_limited(path, MAX_FILE_BYTES).decode()
     return f"git apply - <<'END_OF_REFERENCE'\n{text}END_OF_REFERENCE"
+
+
+def _read_record(image: PlannedImage) -> dict[str, str]:
+    assert image.source.task is not None, "a repair has a task"
+    assert image.source.task_path is not None, "config refuses a task without a folder"
+    record: dict[str, str] = json.loads(
+        read_bytes_limited(image.source.task_path / image.source.task.record, MAX_FILE_BYTES)
+    )
+    return record
+
+
+def _inside(container: Container, argv: list[str], runs: int) -> str:
+    """The median of a command that a small program in the container starts as the agent: the least that it takes."""
+    program = ["/usr/bin/python3", "-I", "-c", _REPEAT, str(runs), *argv]
+    done = container.exec(program, user=AGENT, timeout_s=120)
+    if done.exit_code != 0:
+        raise PipelineError("a command did not run in the container", where=" ".join(argv)[:200])
+    return _median_ms(json.loads(done.output))
 
 
 def _memory(container: Container) -> Iterator[Figure]:

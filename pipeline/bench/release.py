@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
-from pipeline.adapters.machine import Ran, run_timed
+from pipeline.adapters.machine import Ran, read_load, run_timed
 from pipeline.bench.containers import find_workflow, loaded, loaded_without_server, read_built
 from pipeline.bench.figures import Figure, make_figure, not_measured, time_runs
 from pipeline.bench.goals import RELEASE
@@ -128,7 +128,7 @@ def _software(world: World, image: PlannedImage) -> Iterator[Figure]:
             lambda: examined.append(world.examiner.check(image, built.manifest, built.config, image_id)), 1
         )
     report = examined[0].report
-    note = f"{len(report.results)} checks, {len(report.failed)} of them do not pass"
+    note = f"{len(report.failed)} checks do not pass; load average at the end {read_load():.1f}"
     yield _figure("suite", seconds, note=note)
     yield _figure("suite-checks", [len(report.results)])
 

@@ -22,9 +22,10 @@ FILES, CONTENT_BYTES, LAYERS = 23_918, 510_000_000, 5
 """With headers and padding the tar bytes are those of the image in the measured facts."""
 LARGE_BYTES = 24_000_000
 MEDIA_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
-_VERSION = "1"
+_VERSION = "3"
 _POOL_BYTES = 4 << 20
 _WORDS, _CODES = 6000, 3000
+_LINE_FEED_RANK = 8
 _LEVEL = 4
 _EPOCH_S = 1_700_000_000
 
@@ -55,9 +56,11 @@ def make_sizes(chance: random.Random, files: int, content_bytes: int) -> list[in
 def _layer(chance: random.Random, pools: tuple[bytes, bytes], sizes: list[int], number: int) -> bytes:
     out = io.BytesIO()
     sink = GzipSink(out, _LEVEL)
+    done = {True: 0, False: 0}  # bytes of code and of text so far: half of each, and the largest file is code
     with tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 20) as tar:  # type: ignore[call-overload]
         for index, size in enumerate(sizes):
-            is_code = chance.random() < 0.5
+            is_code = done[True] <= done[False]
+            done[is_code] += size
             suffix = "so" if is_code else "py"
             info = tarfile.TarInfo(f"usr/lib/layer{number}/package{index // 40}/module{index}.{suffix}")
             info.size, info.mtime = size, _EPOCH_S
@@ -81,7 +84,7 @@ def _text_pool(chance: random.Random) -> bytes:
     while done < _POOL_BYTES:
         line = (
             " " * (4 * chance.randrange(4))
-            + " ".join(chance.choices(words, cum_weights=often, k=chance.randrange(1, 12)))
+            + " ".join(chance.choices(words, cum_weights=often, k=chance.randrange(1, 10)))
             + "\n"
         )
         lines.append(line)
@@ -94,6 +97,8 @@ def _word(chance: random.Random) -> str:
 
 
 def _code_pool(chance: random.Random) -> bytes:
-    codes = [chance.randbytes(chance.randrange(2, 9)) for _ in range(_CODES)]
+    # the byte of a line feed is rare in machine code: a shared library has one in about 280 bytes
+    codes = [chance.randbytes(chance.randrange(2, 9)).replace(b"\n", b"\0") for _ in range(_CODES)]
+    codes[_LINE_FEED_RANK] = b"\x48\n"
     weights = [1 / (rank + 1) ** 1.3 for rank in range(_CODES)]
     return b"".join(chance.choices(codes, weights, k=_POOL_BYTES // 5))
