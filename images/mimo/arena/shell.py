@@ -23,14 +23,14 @@ from arena.identity import as_user, run_apart
 from arena.ipc import owned, remove_system_v
 from arena.output import Tail
 from arena.processes import Reaper, kill_all
+from arena.room import Room
 
 ACTION_TIMEOUT_S = 60.0
 TIMED_OUT = 124
 _KILLED = 137
 _CHUNK_BYTES = 1 << 18
 _PIPE_BYTES = 1 << 18
-_TICK_S = 0.25
-_DISK_FLOOR_BYTES = 256 << 20
+_TICK_S = 0.02
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -146,11 +146,11 @@ class ShellRunner:
             return pid, os.pidfd_open(pid)
 
     def _watch(self, running: _Run, deadline: float) -> str:
-        """Read output until the process ends; returns how it ended: `exit`, `timeout`, `disk` or `abort`."""
+        """Read output until the process ends; returns how it ended: `exit`, `timeout`, `disk`, `memory` or `abort`."""
         poll = select.poll()
         for descriptor in (running.pidfd, running.pipe, self._abort):
             poll.register(descriptor, select.POLLIN)
-        floor_bytes = min(_DISK_FLOOR_BYTES, _free_bytes(self.cwd) // 2)
+        room = Room(self.cwd)
         tick = time.monotonic() + _TICK_S
         while True:
             now = time.monotonic()
@@ -165,8 +165,8 @@ class ShellRunner:
                 return "exit"
             if time.monotonic() >= tick:
                 tick = time.monotonic() + _TICK_S
-                if _free_bytes(self.cwd) < floor_bytes:
-                    return "disk"
+                if shortage := room.shortage():
+                    return shortage
 
     def _collect(self, running: _Run) -> None:
         """What is still in the pipe, now that nobody writes."""
@@ -203,8 +203,8 @@ def _result(tail: Tail, exit_code: int, end: str, timeout_s: float) -> ShellResu
     if end == "timeout":
         note = f"\n[the command ran longer than {timeout_s:g} s and was killed; exit code {TIMED_OUT}]\n"
         return ShellResult(TIMED_OUT, tail.text(note), timed_out=True)
-    if end == "disk":
-        return ShellResult(_KILLED, tail.text("\n[the command was killed because the disk is nearly full]\n"))
+    if end in ("disk", "memory"):
+        return ShellResult(_KILLED, tail.text(f"\n[the command was killed because the {end} is nearly full]\n"))
     return ShellResult(exit_code, tail.text())
 
 
@@ -216,8 +216,3 @@ def _stdin(data: bytes) -> int:
         file.write(data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _free_bytes(path: str) -> int:
-    state = os.statvfs(path)
-    return state.f_bavail * state.f_frsize
