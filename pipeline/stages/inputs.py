@@ -15,6 +15,10 @@ from pipeline.stages.fileset import MAX_FILE_BYTES, walk
 from pipeline.stages.scanning import read_all_fixtures
 
 
+# how a target signs and waits changes nothing that is built
+_ONLY_PUBLISHING = {"log_outage_budget_s", "rekor", "trusted_root"}
+
+
 def digest_inputs(plan: Plan, image: PlannedImage, base_digest: str | None, revision: str) -> str:
     """Digest over the release file's part, every file of the definition and task, the pipeline, base and revision.
 
@@ -27,7 +31,7 @@ def digest_inputs(plan: Plan, image: PlannedImage, base_digest: str | None, revi
     files = {_name(plan, path): digest_of(read_bytes_limited(path, MAX_FILE_BYTES)) for path in _files(folders)}
     document: dict[str, JsonValue] = {
         "release": plan.release.file.release,
-        "target": plan.target.model_dump(mode="json"),
+        "target": plan.target.model_dump(mode="json", exclude=_ONLY_PUBLISHING),
         "image": source.released.model_dump(mode="json"),
         "policies": [policy.model_dump(mode="json") for policy in plan.release.policies],
         "base": base_digest,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -92,7 +93,7 @@ def machine(tmp_path: Path) -> Machine:
     for name in REAL:
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     made.add("id", "echo ${UID_OF_TEST:-0}\n")
-    made.add("python3", PYTHON.format(real=sys.executable))
+    made.add("python3", PYTHON.format(real=shlex.quote(sys.executable)))
     made.add("apt-get", APT)
     made.add("apt-cache")
     (tmp_path / "os-release").write_text(DEBIAN)
