@@ -19,7 +19,7 @@ from pipeline.files import write_atomic
 from pipeline.model.record import canonical_json
 
 FILES, CONTENT_BYTES, LAYERS = 23_918, 510_000_000, 5
-"""With headers and padding the tar bytes are those of the image in the measured facts."""
+"""With headers and padding the tar bytes are those of an ordinary published image."""
 LARGE_BYTES = 24_000_000
 MEDIA_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 _VERSION = "3"

@@ -26,7 +26,7 @@ def policies_table(policies: Sequence[Policy], verdicts: Sequence[Verdict]) -> s
             policy.statement, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False
         )
         lines += [" " * (widest + 2) + line for line in _details(policy, verdict)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def _details(policy: Policy, verdict: Verdict | None) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What a Debian root of the local target leaves out, and why. A package that is left out is not listed as installed.
 
 The root serves commands of an unprivileged agent without network, so the things below are never reached. What stays
-is complete: `tests/integration/test_sources_debian.py` loads every extension module and every shared library of it.
+is complete: `tests/integration/test_sources.py` loads every extension module and every shared library of it.
 """
 
 from __future__ import annotations

@@ -144,7 +144,8 @@ def _check_previous(folder: Path, inputs: EvidenceInputs, previous: PreviousRele
 
 def _read_all(folder: Path) -> tuple[EvidenceIndex, dict[str, bytes]]:
     if not (folder / INDEX).is_file():
-        raise StageError("not an evidence folder", where=str(folder / INDEX), remedy="name a folder with evidence.json")
+        remedy = "name a folder with evidence.json; `nox -s verify` writes one"
+        raise StageError("not an evidence folder", where=str(folder / INDEX), remedy=remedy)
     raw = read_bytes_limited(folder / INDEX, MAX_FILE_BYTES)
     index = EvidenceIndex.load(raw, INDEX)
     if index.to_bytes() != raw:  # no file names its digest, so its one byte form is what makes each byte count
