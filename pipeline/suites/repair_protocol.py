@@ -92,6 +92,11 @@ def sessions_scenario(spec: RepairSpec) -> Scenario:
         ("second-client", "a second client is turned away and the first goes on", ["CAPACITY_REACHED", "alive\n"]),
         ("http", "stateless HTTP can neither reset nor grade while an episode runs", [[False, False], "alive\n"]),
         ("health", "/health, /metadata and /state answer while a command runs", True),
+        (
+            "http-limits",
+            "HTTP opens no session that would keep the next client out, and refuses an endless body",
+            [False, "413"],
+        ),
         ("next-client", "when a client has gone, the next one begins without an episode", "error"),
         (
             "vanished",
@@ -124,6 +129,7 @@ def _observe_sessions(spec: RepairSpec, bench: Bench, player: Player) -> Iterato
     # The server's own routes, asked from inside while the command that asks them is running.
     yield "health", player.shell(_ROUTES).output == "200 200 200\n"
     player.close()
+    yield "http-limits", inspect(bench, "requests")
     yield "next-client", player.shell("true").kind
     yield from _losses(bench, player)
     yield from _budget(player)

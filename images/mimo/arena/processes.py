@@ -76,7 +76,7 @@ class Reaper:
         return 128 - code if code < 0 else code
 
 
-def kill_all(uid: int, reaper: Reaper, timeout_s: float = 10) -> None:
+def kill_all(uid: int, reaper: Reaper, timeout_s: float = 30) -> None:
     """Kill and collect every process of `uid`; InfrastructureError if one is still there after `timeout_s`."""
     deadline, pause_s = time.monotonic() + timeout_s, 0.0002
     # Zombies can be signalled, too: without them there is mostly nobody, and no need to look.
