@@ -94,7 +94,7 @@ def verify(options: argparse.Namespace, settings: Settings) -> None:
     started, world = time.monotonic(), _world(options, settings)
     with world.lock("verify"):
         world.start_services()
-        ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.examiner, world.reporter)
+        ports = VerifyPorts(world.anonymous, world.engine, world.verifier, world.fresh_examiner, world.reporter)
         previous = load_previous(world.paths, world.make_reviewer, world.reporter)
         seen = run(world.plan, world.paths, ports, known_digests(world.paths))
         for image in seen.images:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # adapters are imported where they are made: `plan` must not 
     from pipeline.embedded.services import Services
     from pipeline.stages.curriculum import ExamineVendored
     from pipeline.stages.examination import ImageExaminer
+    from pipeline.stages.scan import ScanCache
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
@@ -142,13 +143,25 @@ class World:
 
     @cached_property
     def examiner(self) -> ImageExaminer:
-        """Scans and plays."""
+        """Scans, once for each layer, and plays."""
+        from pipeline.stages.scanning import FolderCache
+
+        return self._make_examiner(FolderCache(self.paths.cache / "scans"))
+
+    @cached_property
+    def fresh_examiner(self) -> ImageExaminer:
+        """The same, for what was pulled: it believes no scan of an earlier run."""
+        from pipeline.stages.scanning import MemoryCache
+
+        return self._make_examiner(MemoryCache())
+
+    def _make_examiner(self, scans: ScanCache) -> ImageExaminer:
         from pipeline.adapters.arena import open_arena, play_framework_episode, validate_endpoint
         from pipeline.adapters.probe import fetch_schema, wait_ready
         from pipeline.stages.examination import ImageExaminer, ServerProbe
 
         probe = ServerProbe(open_arena, wait_ready, fetch_schema, validate_endpoint, play_framework_episode)
-        return ImageExaminer(self.plan, self.paths, self.engine, probe, self.reporter, self.examine_vendored)
+        return ImageExaminer(self.plan, scans, self.engine, probe, self.reporter, self.examine_vendored)
 
     @cached_property
     def examine_vendored(self) -> ExamineVendored:

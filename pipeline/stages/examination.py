@@ -1,4 +1,4 @@
-"""The examiner of a release: layer scans with a cache, and the suite of an image's definition, in containers."""
+"""The examiner of a release: layer scans, and the suite of an image's definition, in containers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from pipeline.errors import ServiceError
 from pipeline.layout import Layout
 from pipeline.model.finding import CheckReport
 from pipeline.model.oci import ImageConfig, Manifest
-from pipeline.paths import Paths
 from pipeline.plan import Plan, PlannedImage
 from pipeline.ports import Arena, ContainerLimits, Engine, Reporter
 from pipeline.scan.record import ImageScan
 from pipeline.stages.curriculum import ExamineVendored
 from pipeline.stages.examiner import Examination
-from pipeline.stages.scan import scan_store
-from pipeline.stages.scanning import FolderCache, make_rules
+from pipeline.stages.scan import ScanCache, scan_store
+from pipeline.stages.scanning import make_rules
 from pipeline.stages.suites import make_scenarios
 from pipeline.suites.runner import run_timed_suite
 from pipeline.suites.scenario import Bench, PlayFramework
@@ -43,10 +42,13 @@ class ServerProbe:
 
 @dataclass(frozen=True)
 class ImageExaminer:
-    """`stages.examiner.Examiner` over the layer scanner, the suites, an engine, and a runner of vendored curricula."""
+    """`stages.examiner.Examiner` over the layer scanner, the suites, an engine, and a runner of vendored curricula.
+
+    `scans` has the layer scans that are believed without reading the layer again.
+    """
 
     plan: Plan
-    paths: Paths
+    scans: ScanCache
     engine: Engine
     probe: ServerProbe
     reporter: Reporter
@@ -58,7 +60,7 @@ class ImageExaminer:
         """Every layer and the config, for future history and fixtures."""
         with self.reporter.step(f"{image.id}: scan {len(manifest.view.layers)} layers"):
             rules = make_rules(self.plan, image)
-            return scan_store(layout, manifest, rules, FolderCache(self.paths.cache / "scans"))[0]
+            return scan_store(layout, manifest, rules, self.scans)[0]
 
     def check(self, image: PlannedImage, manifest: Manifest, config: ImageConfig, image_id: str) -> Examination:
         """The behavioural suite, in containers of that image id."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.derive.fixtures import make_fingerprints, read_fixtures
@@ -45,6 +45,21 @@ class FolderCache:
 
     def _path(self, layer: str, rules: str) -> Path:
         return self.folder / f"{hex_of(layer)}-{hex_of(rules)[:16]}.json"
+
+
+@dataclass(frozen=True)
+class MemoryCache:
+    """`stages.scan.ScanCache` of one run: a layer of several images is read once, and no earlier run is believed."""
+
+    _scans: dict[tuple[str, str], bytes] = field(default_factory=dict, repr=False)
+
+    def get(self, layer: str, rules: str) -> bytes | None:
+        """The bytes of a LayerScan that this run made, or None."""
+        return self._scans.get((layer, rules))
+
+    def put(self, layer: str, rules: str, scan: bytes) -> None:
+        """Keep the bytes of a LayerScan."""
+        self._scans[layer, rules] = scan
 
 
 def make_rules(plan: Plan, image: PlannedImage) -> Rules:

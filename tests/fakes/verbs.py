@@ -57,6 +57,10 @@ def simulate(tiny: TinyWorld) -> type[World]:  # noqa: C901 - a class with an ad
             tiny.examiner.plan, tiny.examiner.engine = self.plan, tiny.engine
             return tiny.examiner
 
+        @property
+        def fresh_examiner(self) -> FakeExaminer:  # type: ignore[override]
+            return self.examiner
+
         def environment(self) -> tuple[Material, ...]:
             return tiny.environment
 

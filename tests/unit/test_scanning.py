@@ -10,7 +10,7 @@ from pipeline.config import load_release
 from pipeline.errors import ConfigError
 from pipeline.plan import make_plan
 from pipeline.scan.record import LayerScan
-from pipeline.stages.scanning import FolderCache, load_future, make_rules, render_future
+from pipeline.stages.scanning import FolderCache, MemoryCache, load_future, make_rules, render_future
 
 ROOT = Path(__file__).parents[2]
 LAYER, RULES = "sha256:" + "1" * 64, "sha256:" + "2" * 64
@@ -56,5 +56,9 @@ def test_cache_gives_back_what_was_put_and_nothing_damaged(tmp_path: Path) -> No
     assert cache.get(LAYER, RULES) is None
     cache.put(LAYER, RULES, scan.to_bytes())
     assert cache.get(LAYER, RULES) == scan.to_bytes()
+    in_memory = MemoryCache()
+    assert in_memory.get(LAYER, RULES) is None
+    in_memory.put(LAYER, RULES, scan.to_bytes())
+    assert in_memory.get(LAYER, RULES) == scan.to_bytes()
     next(tmp_path.iterdir()).write_bytes(scan.to_bytes()[:-9])
     assert cache.get(LAYER, RULES) is None

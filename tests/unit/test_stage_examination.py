@@ -14,10 +14,40 @@ import pytest
 
 from pipeline.adapters.probe import wait_ready
 from pipeline.errors import ServiceError
+from pipeline.model.oci import ImageConfig
+from pipeline.scan.record import LayerScan
 from pipeline.stages.examination import ImageExaminer, ServerProbe
 from pipeline.stages.examiner import run_together
+from pipeline.stages.scanning import FolderCache, MemoryCache
 from tests.fakes.engine import FakeEngine
 from tests.fakes.release import REPAIR, ROOT, TinyWorld
+
+
+def unused(*_: Any) -> Any:
+    raise AssertionError("nothing is played here")
+
+
+def make_examiner(world: TinyWorld, **known: object) -> ImageExaminer:
+    needed = {each.name: unused for each in fields(ImageExaminer) if not each.name.startswith("_")}
+    return ImageExaminer(**{**needed, "plan": world.plan, "reporter": world.reporter, **known})
+
+
+def test_a_scan_of_an_earlier_run_is_believed_only_by_who_is_given_it(tmp_path: Path) -> None:
+    world = TinyWorld(tmp_path / "release")
+    world.build()
+    image, layout = world.plan.image(REPAIR), world.layout(REPAIR)
+    manifest = layout.load_manifest(layout.load_index().manifests[0])
+    config = ImageConfig(layout.open(manifest.view.config.digest).read())
+    folder = world.paths.cache / "scans"
+    for path in folder.iterdir():
+        record = LayerScan.load(path.read_bytes(), str(path))
+        path.write_bytes(record.model_copy(update={"entries": 12_345}).to_bytes())
+    stale, fresh = (
+        make_examiner(world, scans=scans).scan(image, layout, manifest, config)
+        for scans in (FolderCache(folder), MemoryCache())
+    )
+    assert {layer.entries for layer in stale.layers} == {12_345}
+    assert 12_345 not in {layer.entries for layer in fresh.layers}
 
 
 def test_suites_that_wait_for_servers_end_when_stopped(tmp_path: Path) -> None:
@@ -32,13 +62,8 @@ def test_suites_that_wait_for_servers_end_when_stopped(tmp_path: Path) -> None:
         waiting.set()
         return wait_ready("http://127.0.0.1:1", is_over, 60)
 
-    def unused(*_: Any) -> Any:
-        raise AssertionError("the server never became ready")
-
     probe = ServerProbe(unused, wait_for_nobody, unused, unused, unused)
-    needed = {each.name: unused for each in fields(ImageExaminer) if not each.name.startswith("_")}
-    known = {"plan": world.plan, "paths": world.paths, "engine": engine, "probe": probe, "reporter": world.reporter}
-    examiner = ImageExaminer(**{**needed, **known})
+    examiner = make_examiner(world, engine=engine, probe=probe)
     image_id = engine.load(layout, manifest, "waits")
     stopper = threading.Thread(target=lambda: (waiting.wait(10), examiner.stop()))
     stopper.start()
