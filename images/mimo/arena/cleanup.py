@@ -58,6 +58,9 @@ class Cleanup:
             # A place within a place, gone with it.
             return
         try:
+            if os.fstat(directory_fd).st_uid == self.agent.uid:
+                # First: with some of them nothing within could be moved.
+                clear_attributes(directory_fd)
             sticky = place.mode & stat.S_ISVTX
             for name in names_in(directory_fd):
                 if not (sticky and self._is_roots(name, directory_fd)):
@@ -72,9 +75,8 @@ class Cleanup:
         return state.st_uid == 0 and (stat.S_ISDIR(state.st_mode) or state.st_nlink == 1)
 
     def _restore_place(self, place: Place, directory_fd: int) -> None:
-        """Its times tell nothing; the agent's own directories get their mode back and lose their attributes."""
+        """Its times tell nothing; the agent's own directories get their mode back."""
         if os.fstat(directory_fd).st_uid == self.agent.uid:
-            clear_attributes(directory_fd)
             os.fchown(directory_fd, self.agent.uid, self.agent.gid)
             os.fchmod(directory_fd, place.mode)
         os.utime(directory_fd, ns=(place.mtime_ns, place.mtime_ns))

@@ -17,10 +17,11 @@ from collections.abc import Iterator
 DEPTH = 32
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _AGENT_ATTRIBUTES = ("user.", "system.posix_acl_")
-# ioctl numbers and flags of linux/fs.h: secrm, unrm, compr, sync, nodump, noatime, dirsync, topdir.
+# ioctl numbers and flags of linux/fs.h: secrm, unrm, compr, sync, nodump, noatime; nocomp; notail; dirsync, topdir;
+# eofblocks, nocow; dax; projinherit, with which a file system may refuse to move what lies below.
 _GET_FLAGS = 0x80086601
 _SET_FLAGS = 0x40086602
-_AGENT_FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x10000 | 0x20000
+_AGENT_FLAGS = 0xCF | 0x400 | 0x8000 | 0x30000 | 0xC00000 | 0x2000000 | 0x20000000
 
 
 def names_in(directory_fd: int) -> Iterator[str]:

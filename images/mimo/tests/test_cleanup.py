@@ -85,6 +85,36 @@ def test_an_emptied_place_does_not_tell_that_it_was_used(root: Path, cleanup: Cl
     assert [(path, path.stat().st_mtime_ns) for path, _ in before] == before
 
 
+def test_no_flag_that_an_agent_can_set_stays_on_its_folders(root: Path, cleanup: Cleanup, agent: Agent) -> None:
+    """On some file systems an inherited project keeps what lies below from being moved; any of them is a message."""
+    program = """
+import array, fcntl, os, sys
+def flags(descriptor, number, value):
+    word = array.array("l", [value])
+    fcntl.ioctl(descriptor, number, word)
+    return word[0] & 0xffffffff
+for path in sys.argv[1:]:
+    descriptor = os.open(path, os.O_RDONLY)
+    before = flags(descriptor, 0x80086601, 0)
+    for bit in range(30):
+        try:
+            flags(descriptor, 0x40086602, flags(descriptor, 0x80086601, 0) | 1 << bit)
+        except OSError:
+            pass
+    print(before, flags(descriptor, 0x80086601, 0))
+"""
+    command = ["/usr/bin/python3", "-c", program, str(root / "home/agent")]
+
+    def run() -> list[str]:
+        done = subprocess.run(command, check=True, capture_output=True, text=True, user=agent.uid, group=agent.gid)
+        return done.stdout.split()
+
+    assert cleanup.places
+    (before, changed), _ = run(), cleanup.run()
+    assert changed != before
+    assert run()[0] == before
+
+
 def test_wipe_home_leaves_other_places(root: Path, agent: Agent) -> None:
     home = Agent(agent.uid, agent.gid, agent.name, str(root / "home/agent"))
     (root / "tmp/f").touch()
