@@ -1,6 +1,7 @@
 """A whole release out of a clone of this repository: real packages, engine, registry and Sigstore, as processes.
 
-One test, since its steps build on one another. The clone has ports of its own and a workflow image with two cases.
+One test, since its steps build on one another. The clone has ports of its own, a workflow image with two cases, and a
+repair image that is graded under the guard, which no released image is: there every cheat must score 0.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ import pytest
 
 from pipeline.embedded.leftovers import mounts_under
 from pipeline.model.digest import digest_of, hex_of
+from pipeline.model.finding import CheckReport
+from pipeline.suites.scriptfile import load_scripts
 from tests.fakes.release import edit_yaml
 from tests.fakes.release import snapshot as files_of
 
 ROOT = Path(__file__).parents[2]
 PORT = 5740
 CASES = 2
+GUARDED = "format-code-task-000666"
 TARGET = "local"
 pytestmark = [pytest.mark.e2e, pytest.mark.services]
 
@@ -64,7 +68,7 @@ def link(source: str, destination: str) -> None:
 
 
 def slim(folder: Path) -> None:
-    """Other ports, the workflow image and its base alone, two of the cases, and a policy that knows of it."""
+    """Other ports, the workflow image and its base alone, two cases and a policy that knows of it, and the guard."""
 
     def change(release: Any) -> None:
         local = release["targets"][TARGET]
@@ -79,6 +83,7 @@ def slim(folder: Path) -> None:
     cases = folder / "images/software/cases.json"
     cases.write_text(json.dumps(json.loads(cases.read_text())[:CASES]))
     edit_yaml(folder / "policies/checks-agree.yaml", lambda policy: policy["parameters"]["minimum"].update(workflow=30))
+    edit_yaml(folder / f"images/mimo/tasks/{GUARDED}/task.yaml", lambda task: task.update(guard="planted-hooks"))
 
 
 @pytest.fixture
@@ -141,6 +146,8 @@ def planned_images_are_built(clone: Path) -> None:
         purls = [component.get("purl", "") for component in sbom["components"]]
         assert any(purl.startswith("pkg:deb/debian/") for purl in purls)
         assert any(purl.startswith("pkg:pypi/openenv") for purl in purls)
+    guarded = clone / ".pipeline/build" / built[GUARDED]["release"] / TARGET / GUARDED
+    every_cheat_scores_nothing(guarded / "checks.json")
     runtimes = {
         layer["digest"] for record in built.values() for layer in record["layers"] if layer["name"] == "runtime"
     }
@@ -171,12 +178,22 @@ def verified_by_a_stranger(clone: Path) -> Path:
         agreement = json.loads((evidence / f"images/{image}/agreement.json").read_bytes())
         assert agreement["disagreements"] == []
         assert agreement["before_passed"] == agreement["after_passed"] > 0
+    every_cheat_scores_nothing(evidence / f"images/{GUARDED}/checks-after.json")
     states = json.loads((evidence / "state.json").read_bytes())["states"]
     assert states["anonymous replay"] == "done"
     assert states["training"] == "not performed"
     assert "passes" in (evidence / "report.md").read_text().splitlines()[0]
     assert git(clone, "status", "--porcelain") == "", "evidence of the local target is nobody's to commit"
     return evidence
+
+
+def every_cheat_scores_nothing(checks: Path) -> None:
+    """Under the guard the whole red team was played in containers of this image, and nobody got anything."""
+    report = CheckReport.load(checks.read_bytes(), str(checks))
+    cheats = {check.id: check for check in report.results if check.id.startswith("repair.cheat.")}
+    assert cheats.keys() == {f"repair.cheat.{cheat.name}" for cheat in load_scripts("cheat")}
+    assert {check.id: check.observed for check in cheats.values() if check.observed != 0 or check.expected != 0} == {}
+    assert all(check.statement.endswith("scores 0 under guard planted-hooks") for check in cheats.values())
 
 
 def reviewed_without_network(clone: Path, evidence: Path) -> None:
