@@ -123,21 +123,36 @@ class _Restore:
         entry, names = self._snapshot.entries[path], self._snapshot.names[path]
         before = os.fstat(directory_fd)
         known = self._known.get(path)
-        if known is None or known[:_ATIME] != row_of(before)[:_ATIME]:
+        if not _is_unchanged(known, row_of(before)):
             self._own(directory_fd, entry)
             for name in names_in(directory_fd):
                 if name not in names:
                     remove(name, directory_fd)
                     self._note(_join(path, name))
+        folders = []
         for name in sorted(names):
-            self.child(directory_fd, name, _join(path, name))
+            child = _join(path, name)
+            if self._snapshot.entries[child].kind == "dir":
+                self._make_directory(directory_fd, name, child)
+                folders.append((name, child))
+            else:
+                self.child(directory_fd, name, child)
+        # Before what lies below: the later a change, the longer `settle` waits.
         self.table[path] = self._timed(directory_fd, known, None if path == ROOT else entry.mtime_ns)
+        for name, child in folders:
+            self._enter(directory_fd, name, child)
 
     def child(self, directory_fd: int, name: str, path: str) -> None:
         """Restore one entry of an open directory, and all below it."""
-        entry, state = self._snapshot.entries[path], _state(name, directory_fd)
+        entry = self._snapshot.entries[path]
         if entry.kind == "dir":
-            self._child_directory(directory_fd, name, path, state)
+            self._make_directory(directory_fd, name, path)
+            self._enter(directory_fd, name, path)
+            return
+        state = _state(name, directory_fd)
+        if state is not None and (known := self._known.get(path)) is not None and known == row_of(state):
+            # Nearly all of them: not even read.
+            self.table[path] = known
         elif state is not None and self._is_same(directory_fd, name, path, entry, state):
             self.table[path] = self._unread(directory_fd, name, path, state)
         else:
@@ -161,12 +176,16 @@ class _Restore:
         os.utime(name, ns=(known[_ATIME], state.st_mtime_ns), dir_fd=directory_fd, follow_symlinks=False)
         return row_of(os.stat(name, dir_fd=directory_fd, follow_symlinks=False))
 
-    def _child_directory(self, parent_fd: int, name: str, path: str, state: os.stat_result | None) -> None:
+    def _make_directory(self, parent_fd: int, name: str, path: str) -> None:
+        """A directory is there, whatever it holds."""
+        state = _state(name, parent_fd)
         if state is None or not stat.S_ISDIR(state.st_mode):
             if state is not None:
                 remove(name, parent_fd)
             os.mkdir(name, 0o700, dir_fd=parent_fd)
             self._note(path)
+
+    def _enter(self, parent_fd: int, name: str, path: str) -> None:
         directory_fd = os.open(name, _DIRECTORY, dir_fd=parent_fd)
         try:
             self.directory(directory_fd, path)
@@ -176,7 +195,7 @@ class _Restore:
     def _is_same(self, directory_fd: int, name: str, path: str, entry: Entry, state: os.stat_result) -> bool:
         known = self._known.get(path)
         if known is not None:
-            return known[:_ATIME] == row_of(state)[:_ATIME]
+            return _is_unchanged(known, row_of(state))
         if not self._looks_same(entry, state):
             return False
         if entry.kind == "symlink":
@@ -256,6 +275,10 @@ def row_of(state: os.stat_result) -> Row:
         state.st_dev, state.st_ino, state.st_mode, state.st_uid, state.st_gid, state.st_nlink, state.st_size,
         state.st_ctime_ns, state.st_mtime_ns, state.st_atime_ns,
     )  # fmt: skip
+
+
+def _is_unchanged(known: Row | None, row: Row) -> bool:
+    return known == row or (known is not None and known[:_ATIME] == row[:_ATIME])
 
 
 def _state(name: str, directory_fd: int) -> os.stat_result | None:
