@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import sysconfig
 from pathlib import Path
 
 import nox
@@ -37,14 +38,14 @@ VERBS = {
 }
 
 
-def environment(session: nox.Session) -> str:
-    """The interpreter of the one environment that all sessions share, made again when the lock changes."""
-    stamp, python = ENVIRONMENT / "lock.sha256", str(ENVIRONMENT / "bin" / "python")
-    wanted = f"{sys.version_info.minor} {hashlib.sha256(LOCK.read_bytes()).hexdigest()}"
+def environment(session: nox.Session, folder: Path = ENVIRONMENT, lock: Path = LOCK) -> str:
+    """The interpreter of an environment, made again when its lock changes; all sessions but one share the first."""
+    stamp, python = folder / "lock.sha256", str(folder / "bin" / "python")
+    wanted = f"{sys.version_info.minor} {hashlib.sha256(lock.read_bytes()).hexdigest()}"
     if not stamp.exists() or stamp.read_text() != wanted:
-        session.log(f"installing {LOCK} into {ENVIRONMENT}")
-        session.run(sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT), silent=True)
-        session.run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(LOCK))
+        session.log(f"installing {lock} into {folder}")
+        session.run(sys.executable, "-m", "venv", "--clear", str(folder), silent=True)
+        session.run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", str(lock))
         stamp.write_text(wanted)
     return python
 
@@ -70,12 +71,21 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def fuzz(session: nox.Session) -> None:
+    """Fuzz the readers of pipeline/scan, 60 s each: -- [TARGET] [-max_total_time=600]."""
+    here = f"{sys.implementation.name} {sys.version_info.minor} {sysconfig.get_platform()}"
+    if here not in [f"cpython {minor} linux-x86_64" for minor in (11, 12, 13)]:
+        session.error(f"atheris has no wheel for {here}: run this with CPython 3.11 to 3.13 on x86-64 Linux")
+    python = environment(session, Path(".nox/fuzz"), Path("tests/fuzz.lock"))
+    session.run(python, "-m", "tests.fuzz", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
     """Check style, types and the import graph."""
     python = environment(session)
-    session.run(python, "-m", "ruff", "check", ".")
-    session.run(python, "-m", "ruff", "format", "--check", ".")
-    session.run(python, "-m", "mypy")
+    for command in ("ruff check .", "ruff format --check .", "mypy"):
+        session.run(python, "-m", *command.split())
     session.run(str(Path(python).with_name("lint-imports")))
 
 
@@ -87,7 +97,3 @@ def lock(session: nox.Session) -> None:
     command = "uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url"
     options = ["--no-header", "--no-annotate", "--group", "test", "--group", "lint", *left_out, *session.posargs]
     session.run(*command.split(), *options, "pyproject.toml", "-o", str(LOCK), silent=True)
-
-
-if __name__ == "__main__":
-    sys.exit("run this with nox: ./noxw --list")

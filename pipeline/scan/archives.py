@@ -112,7 +112,7 @@ def _zip(data: Buffer, budget: Budget) -> Iterator[Inner]:
         with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else _Seekable(data)) as archive:
             for info in archive.infolist():
                 budget.member()
-                if info.is_dir() or not info.file_size:
+                if not info.file_size:  # a folder that has content is read like a file
                     continue
                 if info.flag_bits & 1:
                     raise HostileInputError(f"an encrypted zip member: {info.filename!r}")

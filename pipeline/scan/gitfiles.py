@@ -197,10 +197,13 @@ def _extension_ids(data: bytes, at: int, id_bytes: int) -> list[bytes]:
 
 def _tree_extension(body: bytes, id_bytes: int) -> Iterator[bytes]:
     at = 0
-    while (end := body.find(b"\n", at)) >= 0:
-        counts = body[body.find(b"\0", at) + 1 : end]
+    while at < len(body):
+        path_end = body.find(b"\0", at)  # a path may hold line feeds
+        end = body.find(b"\n", path_end)
+        if path_end < 0 or end < 0:
+            raise HostileInputError("a damaged cache-tree in a git index")
         at = end + 1
-        if not counts.startswith(b"-"):
+        if body[path_end + 1 : path_end + 2] != b"-":
             yield body[at : at + id_bytes]
             at += id_bytes
 
@@ -208,14 +211,23 @@ def _tree_extension(body: bytes, id_bytes: int) -> Iterator[bytes]:
 def _undo_extension(body: bytes, id_bytes: int) -> Iterator[bytes]:
     at = 0
     while at < len(body):
-        parts = body[at:].split(b"\0", 4)
-        if len(parts) < 5:
-            return
-        at += sum(len(part) + 1 for part in parts[:4])
-        for mode in parts[1:4]:
+        modes: list[bytes] = []
+        at = _after_zero(body, at)
+        for _ in range(3):
+            after = _after_zero(body, at)
+            modes.append(body[at : after - 1])
+            at = after
+        for mode in modes:
             if mode != b"0":
                 yield body[at : at + id_bytes]
                 at += id_bytes
+
+
+def _after_zero(body: bytes, at: int) -> int:
+    end = body.find(b"\0", at)
+    if end < 0:
+        raise HostileInputError("a damaged resolve-undo in a git index")
+    return end + 1
 
 
 def _split(data: bytes, id_bytes: int) -> list[bytes]:

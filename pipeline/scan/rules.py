@@ -15,7 +15,7 @@ from pipeline.model.record import canonical_json
 from pipeline.scan.fingerprint import Fingerprint, Matcher
 from pipeline.scan.objects import Format
 
-SCANNER = "pipeline-scan/2"
+SCANNER = "pipeline-scan/3"
 
 
 @dataclass(frozen=True)

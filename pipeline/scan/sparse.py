@@ -49,7 +49,7 @@ class _Stored:
         text = b""
         while not text.endswith(b"\n") and len(text) < 20:
             text += b"".join(self.pieces(1))
-        if not text[:-1].isdigit():
+        if not text.endswith(b"\n") or not text[:-1].isdigit():
             raise HostileInputError("a sparse map that is not of numbers")
         return int(text)
 
@@ -68,6 +68,8 @@ def _pax_map(member: Member, stored: _Stored) -> tuple[list[tuple[int, int]], in
 def _old_map(member: Member) -> tuple[list[tuple[int, int]], int]:
     if b"GNU.sparse.map" in member.pax:
         numbers = [_decimal(text) for text in member.pax[b"GNU.sparse.map"].split(b",")]
+        if len(numbers) % 2:
+            raise HostileInputError("a sparse map whose last row is half")
         return list(zip(numbers[::2], numbers[1::2], strict=True)), _decimal(member.pax.get(b"GNU.sparse.size", b""))
     if any(key.startswith(b"GNU.sparse") for key in member.pax):
         raise HostileInputError("a sparse map of pax version 0.0")
