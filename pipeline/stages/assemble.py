@@ -80,9 +80,9 @@ def assemble(
 
 def make_labels(plan: Plan, image: PlannedImage, base: Base, revision: str) -> dict[str, str]:
     """The OCI annotations that every image carries as labels."""
-    prefix = "org.opencontainers.image"
+    prefix, task = "org.opencontainers.image", image.source.task
     return {
-        f"{prefix}.title": image.source.definition.title,
+        f"{prefix}.title": task.title if task else image.source.definition.title,
         f"{prefix}.description": image.source.definition.description,
         f"{prefix}.source": plan.release.file.source,
         f"{prefix}.revision": revision,
