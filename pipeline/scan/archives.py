@@ -18,6 +18,7 @@ from pipeline.scan import stream, tar
 from pipeline.scan.buffer import PIECE_BYTES, Buffer, Spool, pieces_of
 from pipeline.scan.limits import Budget
 
+_MEMORY_BYTES = 96 << 20
 _NOT_OPENED = {b"7z\xbc\xaf\x27\x1c": "7z", b"Rar!\x1a\x07": "rar", b"070701": "cpio", b"070702": "cpio"}
 _LZMA_ALONE = re.compile(rb"\x5d\0\0[\0\x01\x02\x04\x08\x10\x20\x40\x80][\0\x01\x02\x04]\xff{8}", re.S)
 _V7_TAR = re.compile(rb"[^\0].{99}[0-7 ]{6,7}[\0 ].{40}[0-7 ]{6}[\0 ]{2}", re.S)
@@ -116,6 +117,8 @@ def _zip(data: Buffer, budget: Budget) -> Iterator[Inner]:
                     continue
                 if info.flag_bits & 1:
                     raise HostileInputError(f"an encrypted zip member: {info.filename!r}")
+                if info.compress_type == zipfile.ZIP_LZMA:
+                    _check_dictionary(data, info.header_offset)
                 name = info.filename.encode("utf-8", "surrogateescape")
                 with archive.open(info) as member, _spooled(_pieces(member), budget, info.compress_size) as content:
                     yield Inner(name, content)
@@ -126,9 +129,18 @@ def _zip(data: Buffer, budget: Budget) -> Iterator[Inner]:
         NotImplementedError,
         EOFError,
         OSError,
+        OverflowError,  # an offset that no file has
         ValueError,
     ) as error:
         raise HostileInputError(f"a damaged zip archive: {error}") from error
+
+
+def _check_dictionary(data: Buffer, at: int) -> None:
+    """zipfile sets no limit on an LZMA member's memory (APPNOTE 5.8.8: the dictionary size follows the properties)."""
+    names = data[at + 26 : at + 30]
+    start = at + 30 + int.from_bytes(names[:2], "little") + int.from_bytes(names[2:], "little")
+    if (size := int.from_bytes(data[start + 5 : start + 9], "little")) > _MEMORY_BYTES:
+        raise HostileInputError(f"a zip member that needs {size} bytes of memory")
 
 
 def _ar(data: Buffer, budget: Budget) -> Iterator[Inner]:
@@ -161,7 +173,7 @@ def _unpack_members(kind: str, data: Buffer) -> Iterator[bytes]:
             if state is None:
                 if not piece.strip(b"\0"):
                     break
-                state = bz2.BZ2Decompressor() if kind == "bz2" else lzma.LZMADecompressor(memlimit=96 << 20)
+                state = bz2.BZ2Decompressor() if kind == "bz2" else lzma.LZMADecompressor(memlimit=_MEMORY_BYTES)
             yield state.decompress(piece, PIECE_BYTES)
             while not state.eof and not getattr(state, "needs_input"):  # noqa: B009
                 yield state.decompress(b"", PIECE_BYTES)

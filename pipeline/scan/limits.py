@@ -9,7 +9,11 @@ from pipeline.errors import HostileInputError
 
 @dataclass(frozen=True)
 class Limits:
-    """Ceilings of one layer. What breaks one is a finding, never silence."""
+    """Ceilings of one layer. What breaks one is a finding, never silence.
+
+    `delta_bytes` is for one object in a delta chain, `resolved_bytes` for what all deltas of one pack make: a small
+    pack of deltas over one large object can ask for days of work.
+    """
 
     layer_bytes: int = 32 << 30
     entries: int = 4_000_000
@@ -22,6 +26,7 @@ class Limits:
     ratio_free_bytes: int = 64 << 20
     objects: int = 1_000_000
     delta_bytes: int = 64 << 20
+    resolved_bytes: int = 64 << 30
 
 
 @dataclass

@@ -132,6 +132,7 @@ class _Resolver:
         fetch: Callable[[bytes], tuple[Kind, bytes] | None],
     ) -> None:
         self._pack, self._form, self._limits, self._entries, self._fetch = pack, form, limits, entries, fetch
+        self._resolved_bytes = 0
         self._by_offset: dict[int, list[PackEntry]] = defaultdict(list)
         self._by_id: dict[bytes, list[PackEntry]] = defaultdict(list)
         for entry, _ in entries:
@@ -174,6 +175,9 @@ class _Resolver:
             entry = waiting.pop()
             delta = inflate_entry(self._pack, entry, self._limits.delta_bytes)
             data = apply_delta(base, delta, self._limits.delta_bytes)
+            self._resolved_bytes += len(data)
+            if self._resolved_bytes > self._limits.resolved_bytes:
+                raise HostileInputError(f"a git pack whose deltas make more than {self._limits.resolved_bytes} bytes")
             made = make_object(kind, data, self._form)
             yield PackedObject(made, entry, data)
             if children := self._children(entry.start, made.id):

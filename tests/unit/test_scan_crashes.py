@@ -13,10 +13,11 @@ from pipeline.errors import HostileInputError
 from pipeline.scan.archives import members
 from pipeline.scan.gitfiles import index_ids
 from pipeline.scan.limits import Budget, Limits
+from pipeline.scan.pack import read_pack
 from pipeline.scan.sparse import expand
 from pipeline.scan.stream import Reader
 from pipeline.scan.tar import Member
-from tests.fakes.packs import with_trailer
+from tests.fakes.packs import back, entry, pack_of, with_trailer
 
 
 def sparse(pax: dict[bytes, bytes], stored: bytes) -> bytes:
@@ -51,6 +52,41 @@ def test_a_zip_member_without_a_name() -> None:
 def test_a_zip_folder_with_content_is_not_passed_over() -> None:
     data = zipped("d/")
     assert [inner.data for inner in members("zip", data, Budget(Limits()))] == [b"content of d/"]
+
+
+def test_a_zip_member_at_an_offset_that_no_file_has() -> None:
+    data = zipped("a")
+    directory, end = data.index(b"PK\1\2"), data.index(b"PK\5\6")
+    wide = (1).to_bytes(2, "little") + (8).to_bytes(2, "little") + b"\xff" * 8  # zip64: the offset alone
+    row = bytearray(data[directory:end] + wide)
+    row[42:46], row[30:32] = b"\xff" * 4, len(wide).to_bytes(2, "little")
+    tail = bytearray(data[end:])
+    tail[12:16] = len(row).to_bytes(4, "little")
+    with pytest.raises(HostileInputError, match="damaged zip"):
+        list(members("zip", data[:directory] + row + tail, Budget(Limits())))
+
+
+def test_a_zip_member_that_wants_four_gigabytes_of_memory() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", "content")
+    data = bytearray(out.getvalue())
+    assert [inner.data for inner in members("zip", bytes(data), Budget(Limits()))] == [b"content"]
+    data[36:40] = b"\xff" * 4  # after the local header, its name of one byte, and five bytes of properties
+    with pytest.raises(HostileInputError, match="memory"):
+        list(members("zip", bytes(data), Budget(Limits())))
+
+
+def test_deltas_that_make_more_in_all_than_a_pack_may() -> None:
+    base = entry(3, b"x" * 100)
+    entries = [base]
+    for _ in range(10):
+        distance = sum(map(len, entries))
+        entries.append(entry(6, bytes([100, 100, 0x90, 100]), back(distance)))
+    pack = pack_of(entries)
+    assert len(list(read_pack(pack, Limits(resolved_bytes=1000)))) == 11
+    with pytest.raises(HostileInputError, match="more than 999 bytes"):
+        list(read_pack(pack, Limits(resolved_bytes=999)))
 
 
 def index_with(name: bytes, body: bytes) -> bytes:
