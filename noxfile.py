@@ -73,8 +73,8 @@ def tests(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Fuzz the readers of pipeline/scan, 60 s each: -- [TARGET] [-max_total_time=600]."""
-    here = f"{sys.implementation.name} {sys.version_info.minor} {sysconfig.get_platform()}"
-    if here not in [f"cpython {minor} linux-x86_64" for minor in (11, 12, 13)]:
+    here = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor} {sysconfig.get_platform()}"
+    if here not in [f"cpython 3.{minor} linux-x86_64" for minor in (11, 12, 13)]:
         session.error(f"atheris has no wheel for {here}: run this with CPython 3.11 to 3.13 on x86-64 Linux")
     python = environment(session, Path(".nox/fuzz"), Path("tests/fuzz.lock"))
     session.run(python, "-m", "tests.fuzz", *session.posargs)
