@@ -67,7 +67,8 @@ def _read_log(path: Path, limit_bytes: int) -> bytes:
     try:
         return read_bytes_limited(path, limit_bytes)
     except FileNotFoundError as error:
-        raise StageError("no such log", where=str(path), remedy="name an exported training log") from error
+        remedy = "name an exported training log; a relative path starts at the root of the repository"
+        raise StageError("no such log", where=str(path.absolute()), remedy=remedy) from error
 
 
 def _render(found: TrainingDiagnosis) -> str:

@@ -78,7 +78,7 @@ class Pull(Record):
 
 
 class Disagreement(Record):
-    """A check that was not the same before publication and after the pull."""
+    """A check, report or scan of a layer that was not the same before publication and after the pull."""
 
     check: str
     before: str
@@ -86,7 +86,7 @@ class Disagreement(Record):
 
 
 class Agreement(Record):
-    """agreement.json: the two runs of the suite, check by check."""
+    """agreement.json: the two runs of the suite, check by check, and the two scans, layer by layer."""
 
     image: str
     before_passed: int

@@ -15,7 +15,6 @@ from pipeline.model.attestation import TestResult
 from pipeline.model.evidence import (
     PREVIOUS,
     Agreement,
-    Disagreement,
     EvidenceInputs,
     ImageInput,
     PreviousRelease,
@@ -30,6 +29,7 @@ from pipeline.model.oci import OCI_MANIFEST, ImageConfig, Manifest
 from pipeline.model.record import canonical_json
 from pipeline.model.stages import AttestationKind
 from pipeline.ports import Attested
+from pipeline.report.agreement import compare_runs
 from pipeline.report.sizes import Sizes, measure
 from pipeline.scan.record import ImageScan
 
@@ -122,6 +122,7 @@ def summarise_scan(scan: ImageScan) -> ScanSummary:
 def _load_image(asked: ImageInput, files: Mapping[str, bytes], attestations: Attestations) -> ImageFacts:
     folder = f"images/{asked.image}"
     checks = CheckReport.load(files[f"{folder}/checks-after.json"], f"{folder}/checks-after.json")
+    scan = ImageScan.load(files[f"{folder}/scan.json"], f"{folder}/scan.json")
     raw = files[f"{folder}/manifest.json"]
     manifest = Manifest(raw, manifest_type(raw))
     return ImageFacts(
@@ -130,10 +131,10 @@ def _load_image(asked: ImageInput, files: Mapping[str, bytes], attestations: Att
         config=ImageConfig(files[f"{folder}/config.json"]),
         pull=Pull.load(files[f"{folder}/pull.json"], f"{folder}/pull.json"),
         attestations=attestations,
-        scan=ImageScan.load(files[f"{folder}/scan.json"], f"{folder}/scan.json"),
+        scan=scan,
         checks=checks,
         schema=ServedSchema.load(files[f"{folder}/schema.json"], f"{folder}/schema.json").documents,
-        agreement=_agree(asked.image, attestations, checks),
+        agreement=compare_runs(asked.image, attestations["checks"], attestations["scan"], checks, scan),
     )
 
 
@@ -174,24 +175,6 @@ def _attested_result(name: str, outcome: Outcome, now: CheckResult | None) -> Ch
     if now is not None and now.outcome == outcome:
         return now
     return CheckResult(id=name, statement="", expected=None, observed=None, outcome=outcome)
-
-
-def _agree(image: str, attestations: Attestations, after: CheckReport) -> Agreement:
-    attested = TestResult.model_validate_json(canonical_json(attestations["checks"].predicate))
-    before = dict.fromkeys(attested.passed_tests, "pass") | dict.fromkeys(attested.failed_tests, "fail")
-    now = {result.id: "pass" if result.outcome == "pass" else "fail" for result in after.results}
-    different = sorted(check for check in before.keys() | now.keys() if before.get(check) != now.get(check))
-    return Agreement(
-        image=image,
-        before_passed=len(attested.passed_tests),
-        before_failed=len(attested.failed_tests),
-        after_passed=len(after.results) - len(after.failed),
-        after_failed=len(after.failed),
-        disagreements=tuple(
-            Disagreement(check=check, before=before.get(check, "absent"), after=now.get(check, "absent"))
-            for check in different
-        ),
-    )
 
 
 def _state(images: tuple[ImageFacts, ...]) -> State:

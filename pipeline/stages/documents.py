@@ -23,12 +23,13 @@ from pipeline.derive.statements import (
 from pipeline.derive.vendored import IMAGE_PATH
 from pipeline.files import read_bytes_limited
 from pipeline.layout import Layout
-from pipeline.model.attestation import ResourceDescriptor, ScannedLayer, sha256_descriptor
+from pipeline.model.attestation import ResourceDescriptor, sha256_descriptor
 from pipeline.model.digest import digest_of, hex_of
 from pipeline.model.material import Material
 from pipeline.model.record import canonical_json
 from pipeline.model.reference import Reference
 from pipeline.plan import Plan, PlannedImage
+from pipeline.report.agreement import scanned_layers
 from pipeline.report.facts import summarise_scan
 from pipeline.sbom.document import BaseImage, RepositoryUnderRepair, SbomSubject, VendoredModule, make_sbom, want
 from pipeline.sbom.rootfs import read_root
@@ -201,22 +202,9 @@ def _definition_files(built: Built) -> Iterator[Material]:
 
 
 def _scan_statement(built: Built) -> bytes:
-    layers = [
-        ScannedLayer(
-            digest=layer.layer,
-            entries=layer.entries,
-            unpacked_bytes=layer.unpacked_bytes,
-            archives=layer.archives,
-            git_stores=layer.git_stores,
-            git_objects=layer.objects_seen,
-            git_objects_allowed=layer.objects_allowed,
-            findings=layer.leaks,
-        )
-        for layer in built.scan.layers
-    ]
     return make_scan_statement(
         built.subject,
-        layers,
+        scanned_layers(built.scan),
         scanner=ResourceDescriptor(name=built.scan.scanner),
         rules=sha256_descriptor(built.scan.rules, name="rules"),
     )
