@@ -1,9 +1,10 @@
 """Texts that must not be in an image, found whole, reformatted, or as a part of another file.
 
 A fingerprint is made of a text's distinctive lines: long enough, of more than a few different characters, and absent
-from ordinary texts. The search has two steps. The fast one splits content at line feeds and asks whether any piece is
-an anchor: from every 256 bytes of distinctive text one line, as it is, reindented, with other line ends, and with the
-marks of a diff before it. Only where an anchor fits are all lines compared.
+from ordinary texts. The search has three steps. An anchor is one line from every 256 bytes of distinctive text. The
+fastest step asks whether any of them can be anywhere (`sample`). Where one can, content is split at line feeds, and
+each piece looked up among the anchors as they are, reindented, with other line ends, and with the marks of a diff
+before them. Only where one fits are all lines compared.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property
 from typing import Literal
 
 from pipeline.scan.buffer import Buffer, digest_of_pieces
+from pipeline.scan.sample import Sample
 
 Forbidden = Literal["fixture", "future"]
 REGION_BYTES = 1024
@@ -106,6 +108,7 @@ class Matcher:
         self._by_normal = {one.normal_sha256: one for one in fingerprints if one.lines}
         self._sizes = {one.size for one in fingerprints if one.size}
         self._texts = [one for one in fingerprints if one.needed_bytes >= 160 or len(one.line_set) >= 8]
+        self._sample = Sample({line for one in self._texts for line, _ in _anchor_lines(one)})
         self._anchors = frozenset(
             form for one in self._texts for line, raw in _anchor_lines(one) for form in _forms(line, raw)
         )
@@ -124,6 +127,8 @@ class Matcher:
         return list({match.label: match for match in found}.values())
 
     def _has_anchor(self, data: bytes) -> bool:
+        if not self._sample.may_hold(data):
+            return False
         if not self._anchors.isdisjoint(data.split(b"\n")):
             return True
         return data[2:4] == b"\r\n" and not self._anchors.isdisjoint(_bytecode_strings(data))

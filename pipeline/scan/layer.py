@@ -131,7 +131,7 @@ class _LayerScanner:
             raise HostileInputError("refs in the reftable format, which is not read")
         elif len(head) > 1 and head[0] & 0x8F == 8 and int.from_bytes(head[:2], "big") % 31 == 0:
             self._loose(path, data)  # RFC 1950: deflate, any window size
-        elif isinstance(data, bytes) and (at := data.find(b"PACK\0\0\0\2")) > 0:
+        elif isinstance(data, bytes) and (at := _pack_inside(data)) > 0:
             with contextlib.suppress(HostileInputError):  # four letters by chance, unless its checksum is right
                 self._pack(path, data[at:], "pack behind other data")
 
@@ -205,6 +205,11 @@ class _LayerScanner:
 
     def _leak(self, path: bytes, kind: LeakKind, how: str, label: str = "") -> None:
         self._leaks.append(LayerLeak(path=tar.display(path), kind=kind, how=how, label=label))
+
+
+def _pack_inside(data: bytes) -> int:
+    zero = data.find(b"\0")  # many times faster to look for, and text has none
+    return data.find(b"PACK\0\0\0\2", max(0, zero - 4)) if zero >= 0 else -1
 
 
 def read_loose(data: Buffer, sha256: bool, limits: Limits) -> GitObject:

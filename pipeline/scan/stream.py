@@ -18,7 +18,7 @@ from isal import isal_zlib
 
 from pipeline.errors import HostileInputError
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = tuple(bytes([low]) + b"\x2a\x4d\x18" for low in range(0x50, 0x60))
