@@ -83,12 +83,14 @@ class Status:
 def start(services: Services) -> Status:
     """Make everything run, whatever state it was left in. LockedError beside another start or stop; ServiceError."""
     with _locked(services, "up"):
-        if not _uses_other_engine(services):
-            engine.start(services.private_engine)
+        # those with fixed ports first: when one is taken, no engine is left running
+        uses_other = _uses_other_engine(services)
         registry.prepare(services.registry_path, services.base_port, services.base_port + 1)
         make_private_folder(services.sigstore_path)
         for service in _make_services(services):
             ensure(service)
+        if not uses_other:
+            engine.start(services.private_engine)
         return status(services)
 
 
