@@ -226,13 +226,9 @@ def _number(octets: bytes) -> int:
             raise HostileInputError("a tar number out of range")
         return value
     text = octets.partition(b"\0")[0].strip()
-    try:
-        value = int(text or b"0", 8)
-    except ValueError:
-        value = -1
-    if value < 0:
+    if text.strip(b"01234567"):  # Python's int() would take a sign, a prefix and underscores, which no runtime does
         raise HostileInputError(f"a tar number that is not octal: {octets!r}")
-    return value
+    return int(text or b"0", 8)
 
 
 def _pax_number(pax: dict[bytes, bytes], key: bytes, octets: bytes) -> int:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+import tarfile
 
 import pytest
 
-from pipeline.scan.tar import BLOCK, is_header
+from pipeline.errors import HostileInputError
+from pipeline.scan.limits import Limits
+from pipeline.scan.stream import Reader
+from pipeline.scan.tar import BLOCK, is_header, walk
 
 
 def header(body: bytes, shift: int = 0, *, signed: bool = False) -> bytes:
@@ -33,3 +37,11 @@ def test_every_byte_counts() -> None:
         changed = bytearray(block)
         changed[at] ^= 1
         assert not is_header(bytes(changed)), at
+
+
+@pytest.mark.parametrize("size", [b"0o17", b"1_0", b"+7", b"-7", b"8", b"0x1", b"1 1"])
+def test_a_size_that_a_runtime_would_refuse_is_refused(size: bytes) -> None:
+    body = bytearray(tarfile.TarInfo("name").tobuf(tarfile.USTAR_FORMAT))
+    body[124:136] = size.ljust(12, b"\0")
+    with pytest.raises(HostileInputError, match="not octal"):
+        list(walk(Reader(iter([header(bytes(body)) + bytes(2 * BLOCK)])), Limits()))
