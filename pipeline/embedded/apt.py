@@ -6,9 +6,11 @@ settings (proxy, retries) and Debian's archive keyring. Indexes must be signed; 
 
 from __future__ import annotations
 
+import atexit
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +42,7 @@ class Apt:
     """apt-get for one suite, with everything below `path`."""
 
     def __init__(self, path: Path, suite: str, mirror: DebianMirror) -> None:
-        self._path, self._suite, self._mirror = path, suite, mirror
+        self._path, self._suite, self._mirror = _without_white_space(path), suite, mirror
 
     def update(self) -> None:
         """Write the configuration and fetch the signed indexes. ServiceError when that fails."""
@@ -108,6 +110,17 @@ class Apt:
         # APT_CONFIG is read before the machine's own files, which the setting of Dir::Etc::Parts then hides.
         command = ["/usr/bin/env", f"APT_CONFIG={self._path}/apt.conf", "LC_ALL=C", "apt-get", *arguments]
         return _output(command, folder)
+
+
+def _without_white_space(path: Path) -> Path:
+    """The folder, by another name where its own has white space: apt takes that for the end of a Signed-By path."""
+    if not re.search(r"\s", str(path)):
+        return path
+    path.mkdir(parents=True, exist_ok=True)
+    alias = Path(tempfile.mkdtemp(prefix="pipeline-apt-")) / "apt"
+    atexit.register(shutil.rmtree, alias.parent, ignore_errors=True)
+    alias.symlink_to(path.resolve())
+    return alias
 
 
 def _resolved(file_name: str) -> ResolvedDeb:

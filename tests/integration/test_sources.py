@@ -17,6 +17,8 @@ import pytest
 import yaml
 from websockets.sync.client import connect
 
+from pipeline.embedded.apt import Apt
+from pipeline.embedded.aptsources import load_mirror
 from pipeline.embedded.debianroot import fetch_root
 from pipeline.embedded.layercache import SourceLayer
 from pipeline.embedded.taskimage import Sources, TaskImage, make_task_image, make_wheel_layer
@@ -307,3 +309,9 @@ def test_a_root_of_the_other_suite_has_its_own_python(cache: Path) -> None:
     assert {"usr/bin/python3.13", "usr/lib/python3.13/__pycache__/os.cpython-313.pyc", "usr/bin/git"} <= paths
     command = root.python().command(["-c", "import json, sys; print(sys.version_info[:2])"])
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "(3, 13)\n"
+
+
+def test_packages_are_resolved_below_a_folder_with_white_space(tmp_path: Path) -> None:
+    apt = Apt(tmp_path / "a clone" / "cache of debs", "bookworm", load_mirror(None))
+    apt.update()
+    assert "base-files" in {deb.name for deb in apt.resolve(["base-files"])}
