@@ -14,7 +14,6 @@ from pipeline.plan import Plan, PlannedImage
 from pipeline.stages.fileset import MAX_FILE_BYTES, walk
 from pipeline.stages.scanning import read_all_fixtures
 
-
 # how a target signs and waits changes nothing that is built
 _ONLY_PUBLISHING = {"log_outage_budget_s", "rekor", "trusted_root"}
 
