@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,10 @@ from pipeline.files import make_private_folder
 from pipeline.layout import Layout
 from pipeline.model.oci import Manifest
 from tests.fakes.tiny import make_tiny_image
+
+# In the background of a shell the test run ignores Ctrl-C, and so would every process that these tests interrupt: a
+# signal with a handler is reset in a child, an ignored one is not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 RELEASE_STATE = ROOT / ".pipeline" / "services"
