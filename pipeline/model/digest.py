@@ -8,8 +8,6 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from pipeline.errors import ConfigError
-
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 Digest = Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)]
 
@@ -24,13 +22,6 @@ def digest_of(data: bytes) -> str:
 def is_digest(text: str) -> bool:
     """Whether text is an OCI SHA-256 digest, lower case and complete."""
     return _DIGEST.match(text) is not None and "\n" not in text
-
-
-def load_digest(text: str, where: str) -> str:
-    """Return text when it is a digest; ConfigError otherwise."""
-    if not is_digest(text):
-        raise ConfigError(f"not a sha256 digest: {text!r}", where=where, remedy="write sha256: and 64 lower-case hex")
-    return text
 
 
 def hex_of(digest: str) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Protocol, cast
 
 from pipeline.errors import IntegrityError
@@ -132,8 +132,3 @@ class _Arriving(io.RawIOBase):
             self._left = following
         data, self._left = self._left[:size], self._left[size:]
         return data
-
-
-def leak_summary(scan: ImageScan, refused: Sequence[str] = CLASSES) -> tuple[str, ...]:
-    """One line for every finding of the refused classes: what a policy says."""
-    return tuple(f"{leak.kind} in {leak.layer}:{leak.path}: {leak.how}" for leak in scan.leaks if leak.reach in refused)
